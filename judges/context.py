@@ -168,7 +168,7 @@ class JudgeContext(Group):
         reading: ExtractionService,
         settling: Callable[[RubricNode], Awaitable[bool]],
     ) -> None:
-        """``settling`` settles all leaves below a node and those they wait for. It returns whether the score is full."""
+        """``settling`` settles all leaves below a node and returns whether the score of the node is full."""
         super().__init__(_Tree(rubric), rubric.root)
         self.task = task
         self.answer = answer

@@ -84,7 +84,7 @@ class ClaimQuestion:
 
     ``settle`` ignores the ``sources`` of the claim, ``settle_any`` the ``evidence``.
 
-    ``trials`` is the number of votes: positive and odd.
+    ``trials`` is the number of votes: positive and odd. With ``cache_only``, only cached replies are used.
     """
 
     claim: Claim
@@ -93,6 +93,15 @@ class ClaimQuestion:
     evidence: Evidence | None = None
     trials: int = DEFAULT_TRIALS
     use_screenshot: bool = True
+    cache_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownClaim(Question):
+    """Claim as it is shown to the model, with the number of its votes."""
+
+    trials: int
+    cache_only: bool
 
 
 class ClaimJudge(ABC):
@@ -102,11 +111,11 @@ class ClaimJudge(ABC):
     style: Style
 
     @abstractmethod
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
-        """Return the verdict. With ``cache_only``, use cached replies only.
+    async def settle(self, question: ClaimQuestion) -> Verdict:
+        """Return the verdict.
 
         Raises:
-            ReplyNotCached: ``cache_only`` is set and a reply is not cached.
+            ReplyNotCached: the question is ``cache_only``, and a reply is not cached.
             ValueError: ``trials`` is not a positive odd number.
         """
 
@@ -131,7 +140,7 @@ class ClaimJudge(ABC):
 
         async def on_page(url: str, *, cache_only: bool = False) -> Verdict | None:
             try:
-                verdict = await self.settle_on(url, question, evidence_for, cache_only=cache_only)
+                verdict = await self.settle_on(url, replace(question, cache_only=cache_only), evidence_for)
             except CacheError as error:
                 verdict = verdict_without_evidence(error)
             except ReplyNotCached:
@@ -151,53 +160,51 @@ class ClaimJudge(ABC):
         """Return whether the verdict on one source decides the claim."""
         return verdict.outcome is Outcome.PASSED and (verdict.grounded is not False or self.style is Style.COMPAT)
 
-    async def settle_on(
-        self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup, *, cache_only: bool
-    ) -> Verdict:
+    async def settle_on(self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         """Return the verdict on the page of a URL. Raises the errors of ``evidence_for`` and ``settle``."""
-        return await self.settle(replace(question, evidence=await evidence_for(url)), cache_only=cache_only)
+        return await self.settle(replace(question, evidence=await evidence_for(url)))
 
 
 class Verifier(PromptedModel, ClaimJudge):
     """Claim judge that asks one model."""
 
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+    async def settle(self, question: ClaimQuestion) -> Verdict:
         claim, evidence, page = question.claim, question.evidence, None
         if evidence is not None:
             page = await self._pages.prepare(evidence, use_screenshot=question.use_screenshot)
-        shown = Question(
+        shown = ShownClaim(
             task=question.task,
             answer=question.answer,
             claim=claim.text,
             instruction=claim.instruction,
             page=page,
+            trials=question.trials,
+            cache_only=question.cache_only,
         )
-        return await self._judge_question(shown, question.trials, cache_only=cache_only)
+        return await self._judge_question(shown)
 
-    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
+    async def _judge_question(self, question: ShownClaim) -> Verdict:
         """Return the verdict on a question. A page that is too long for one request is judged in parts.
 
         Public scripts are shown its beginning only, as by the public toolkit.
 
         Raises:
-            ReplyNotCached: ``cache_only`` is set and a reply is not cached.
+            ReplyNotCached: the question is ``cache_only``, and a reply is not cached.
         """
         page = question.page
         max_chars = MAX_CHARS if self.model == LEXICAL else None
         is_long = page is not None and (page.is_cut or (max_chars is not None and len(page.text) > max_chars))
         if page is not None and is_long and self.style is Style.NATIVE:
-            return await self._judge_parts(question, page, trials, max_chars, cache_only=cache_only)
-        verdict, max_chars = await self._judge_shown(question, trials, cache_only=cache_only)
+            return await self._judge_parts(question, page, max_chars)
+        verdict, max_chars = await self._judge_shown(question)
         if page is None or max_chars is None or self.style is Style.COMPAT:
             return verdict
         if verdict.reason is not Reason.PAGE_NOT_FULLY_SEEN:
             return verdict
-        in_parts = await self._judge_parts(question, page, trials, max_chars, cache_only=cache_only)
+        in_parts = await self._judge_parts(question, page, max_chars)
         return replace(in_parts, usage=verdict.usage + in_parts.usage, requests=(*verdict.requests, *in_parts.requests))
 
-    async def _judge_parts(
-        self, question: Question, page: PreparedPage, trials: int, max_chars: int | None, *, cache_only: bool
-    ) -> Verdict:
+    async def _judge_parts(self, question: ShownClaim, page: PreparedPage, max_chars: int | None) -> Verdict:
         """Return the verdict on a long page, shown in parts of at most ``max_chars`` characters (None: no limit).
 
         The parts are judged one after the other until one supports the claim with a quote that code found. The claim
@@ -207,8 +214,7 @@ class Verifier(PromptedModel, ClaimJudge):
         verdicts: list[Verdict] = []
         for part in parts:
             shown = await self._pages.prepare_part(page, part, use_screenshot=not verdicts)
-            on_part = replace(question, page=shown)
-            verdict, _ = await self._judge_shown(on_part, trials, cache_only=cache_only)
+            verdict, _ = await self._judge_shown(replace(question, page=shown))
             spans = [part.locate(quote.start, quote.end) for quote in verdict.quotes]
             quotes = tuple(
                 replace(quote, text=page.text[start:end], start=start, end=end)
@@ -226,7 +232,7 @@ class Verifier(PromptedModel, ClaimJudge):
         )
         return self._if_seen(combined, "" if is_whole else TOO_LONG)
 
-    async def _judge_shown(self, question: Question, trials: int, *, cache_only: bool) -> tuple[Verdict, int | None]:
+    async def _judge_shown(self, question: ShownClaim) -> tuple[Verdict, int | None]:
         """Return the verdict on what the page of a question shows.
 
         Also return the number of characters that the model was sent of it if the provider rejected more, else None.
@@ -235,21 +241,21 @@ class Verifier(PromptedModel, ClaimJudge):
         rendered = await run_cpu_bound(
             lambda: render_claim(question, self._block_builder, self.style), question.answer, question.task
         )
-        votes = await self._votes(rendered, page, trials, cache_only=cache_only)
-        search_page = self._needs_quotes(votes, trials)
+        votes = await self._votes(rendered, question)
+        search_page = self._needs_quotes(votes, question.trials)
 
         def ground() -> tuple[ClaimGrounds, Verdict]:
             grounds = ClaimGrounds.of(
                 question.claim, task=question.task, answer=question.answer, page=page, search_page=search_page
             )
-            return grounds, self._verdict(votes, trials, rendered, grounds)
+            return grounds, self._verdict(votes, question.trials, rendered, grounds)
 
         if search_page:
             grounds, verdict = await self._pages.run_page_check(ground, page)
         else:
             grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
         if self.style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
-            verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
+            verdict = await self._transcribed(verdict, question, grounds)
         if page is None:
             return verdict, None
         text_only = self.model == LEXICAL or any(vote.text_only for vote in votes)
@@ -275,20 +281,18 @@ class Verifier(PromptedModel, ClaimJudge):
             grounded=None,
         )
 
-    async def _votes(
-        self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
-    ) -> list[VoteRecord]:
+    async def _votes(self, rendered: Rendered, question: ShownClaim) -> list[VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
         votes: list[VoteRecord] = []
-        while count := votes_needed([self._counted(vote) for vote in votes], trials):
+        while count := votes_needed([self._counted(vote) for vote in votes], question.trials):
             indices = range(len(votes), len(votes) + count)
-            if cache_only:
+            if question.cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
                 # reference cycle that keeps the page in memory until the next garbage collection.
-                votes += [await self._vote(rendered, page, index, cache_only=True) for index in indices]
+                votes += [await self._vote(rendered, question, index) for index in indices]
                 continue
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._vote(rendered, page, index, cache_only=False)) for index in indices]
+                tasks = [group.create_task(self._vote(rendered, question, index)) for index in indices]
             votes += [task.result() for task in tasks]
         return votes
 
@@ -305,16 +309,21 @@ class Verifier(PromptedModel, ClaimJudge):
             return False
         return self.style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
-    async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool) -> VoteRecord:
+    async def _vote(self, rendered: Rendered, question: ShownClaim, index: int) -> VoteRecord:
         """Return one vote. If its quotes leave out a negation of their sentences, it is asked for once more.
 
         The second reply counts, also with a quote that is refused again. If there is none, the first one counts.
         """
         request = rendered.request(
-            self.model, BinaryEvalResult, purpose="verify", vote=index, params=self._params, cache_only=cache_only
+            self.model,
+            BinaryEvalResult,
+            purpose="verify",
+            vote=index,
+            params=self._params,
+            cache_only=question.cache_only,
         )
         first = await self._cast(request)
-        if not await self._is_cut(first, page):
+        if not await self._is_cut(first, question.page):
             return first
         second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE))
         counted, other = (second, first) if second.fault is None else (first, second)
@@ -340,15 +349,13 @@ class Verifier(PromptedModel, ClaimJudge):
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
         return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only, shorter_page=reply.shorter_page)
 
-    async def _transcribed(
-        self, verdict: Verdict, question: Question, grounds: ClaimGrounds, *, cache_only: bool
-    ) -> Verdict:
+    async def _transcribed(self, verdict: Verdict, question: ShownClaim, grounds: ClaimGrounds) -> Verdict:
         """Return the verdict with quotes that one extra request transcribed from the screenshots.
 
         If that request fails or finds nothing, the verdict has no such quotes.
         """
         rendered = render_transcription(question, self._block_builder)
-        request = rendered.request(self.model, Transcription, params=self._params, cache_only=cache_only)
+        request = rendered.request(self.model, Transcription, params=self._params, cache_only=question.cache_only)
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
@@ -392,9 +399,9 @@ class PageOnlyVerifier(Verifier):
     the verdict on a page. Claims must be understandable without the answer.
     """
 
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+    async def settle(self, question: ClaimQuestion) -> Verdict:
         shown = question if question.evidence is None else replace(question, answer="")
-        return await super().settle(shown, cache_only=cache_only)
+        return await super().settle(shown)
 
 
 def _signals(votes: Sequence[VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:
@@ -494,8 +501,8 @@ class JuryJudge(ClaimJudge):
         self.model = name
         self._members = members
 
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
-        return await self._combined(lambda member: member.settle(question, cache_only=cache_only))
+    async def settle(self, question: ClaimQuestion) -> Verdict:
+        return await self._combined(lambda member: member.settle(question))
 
     async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         """Settle a claim as the base class does. Each member decides about all sources, not the jury about each."""

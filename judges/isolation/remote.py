@@ -302,13 +302,13 @@ class _ServiceCaller:
 class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
     """Claim judge that calls the service."""
 
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+    async def settle(self, question: ClaimQuestion) -> Verdict:
         response = await self._calls.call(
             "judge",
             **self._params(question),
             claim=to_json_value(question.claim, Claim),
             trials=question.trials,
-            cache_only=cache_only,
+            cache_only=question.cache_only,
             leaf=JUDGED_LEAF.get(),
         )
         if response is None:

@@ -98,6 +98,7 @@ class RpcServer:
         question = ClaimQuestion(
             claim=from_json_value(params.get("claim"), Claim),
             trials=from_json_value(params.get("trials"), int),
+            cache_only=bool(params.get("cache_only")),
             **await self._question_fields(params),
         )
         if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
@@ -105,7 +106,7 @@ class RpcServer:
         judge = self._job.verifier(self._job.llm, _text(params, "model"), **self._prompting(params))
         JUDGED_LEAF.set(str(params.get("leaf") or ""))  # each call has a task of its own
         try:
-            return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
+            return to_json_value(await judge.settle(question), Verdict)
         except ReplyNotCached:
             return None
 

@@ -37,11 +37,10 @@ from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured,
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.pricing import Estimate, ProcessBudget
-from judges.prompting.rendering import Question
 from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
-from judges.verifier import ClaimQuestion, EvidenceLookup, PageOnlyVerifier, Verifier
+from judges.verifier import ClaimQuestion, EvidenceLookup, PageOnlyVerifier, ShownClaim, Verifier
 from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Reason, Usage, Verdict
@@ -376,24 +375,22 @@ class _SharingVerifier(PageOnlyVerifier):
     async def before_result(self) -> None:
         await self._run.turns.wait()
 
-    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
+    async def _judge_question(self, question: ShownClaim) -> Verdict:
         await self._run.turns.wait()
-        return await super()._judge_question(question, trials, cache_only=cache_only)
+        return await super()._judge_question(question)
 
-    async def settle_on(
-        self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup, *, cache_only: bool
-    ) -> Verdict:
+    async def settle_on(self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         run = self._run
         capture = run.pages.used_capture(url)
         if capture is None or not capture.is_evidence:
-            return await super().settle_on(url, question, evidence_for, cache_only=cache_only)
+            return await super().settle_on(url, question, evidence_for)
         claim = replace(question.claim, sources=None)
         key = (
             run.asked.model, self.model, capture.id, claim, question.task, question.trials, question.use_screenshot,
         )  # fmt: skip
         verdicts = run.verdicts
         if (running := verdicts.running.get(key)) is not None:
-            if cache_only:
+            if question.cache_only:
                 raise ReplyNotCached
             with run.requests.elsewhere():
                 await running.wait()
@@ -402,10 +399,10 @@ class _SharingVerifier(PageOnlyVerifier):
             run.count_shared(known)
             return known
         if key in verdicts.running:  # the answer that was waited for got no verdict
-            return await super().settle_on(url, question, evidence_for, cache_only=cache_only)
+            return await super().settle_on(url, question, evidence_for)
         finished = verdicts.running[key] = asyncio.Event()
         try:
-            verdict = await super().settle_on(url, question, evidence_for, cache_only=cache_only)
+            verdict = await super().settle_on(url, question, evidence_for)
         finally:
             finished.set()
             del verdicts.running[key]

@@ -17,9 +17,8 @@ from cache.capture import Evidence
 from judges.errors import ExtractionFailed, LLMError, LLMOutputUnusable, LLMRejected
 from judges.extractor import ExtractionQuestion, ExtractionReply, Extractor
 from judges.llm.json_schema import ReplyType
-from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Rendered
-from judges.verifier import ClaimQuestion, Verifier, VoteRecord
+from judges.verifier import ClaimQuestion, ShownClaim, Verifier, VoteRecord
 from rubrics.verdict import ModelRequest, Outcome, Reason, Usage, Verdict
 
 NOT_SHOWN: Final = "the page was too long for the model: its beginning does not support the claim"
@@ -80,13 +79,13 @@ class DirectVerifier(StrictVerifier):
         super().__init__(*args, **keywords)
         self._content = content
 
-    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+    async def settle(self, question: ClaimQuestion) -> Verdict:
         """Return the verdict on the page, or on its first half or quarter if the model rejects more as too long."""
         whole, times = question.evidence, 0
         before = Verdict(outcome=Outcome.NOT_JUDGED)
         while True:
             try:
-                verdict = await super().settle(question, cache_only=cache_only)
+                verdict = await super().settle(question)
                 break
             except _PageTooLong as error:
                 before = _with_cost(before, error.usage, error.requests)
@@ -99,17 +98,15 @@ class DirectVerifier(StrictVerifier):
             verdict = replace(verdict, outcome=Outcome.NOT_JUDGED, reason=Reason.LLM_REJECTED, reasoning=NOT_SHOWN)
         return _with_cost(verdict, before.usage, before.requests)
 
-    async def _votes(
-        self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
-    ) -> list[VoteRecord]:
-        votes = await super()._votes(rendered, page, trials, cache_only=cache_only)
+    async def _votes(self, rendered: Rendered, question: ShownClaim) -> list[VoteRecord]:
+        votes = await super()._votes(rendered, question)
         faults = [vote.fault for vote in votes if vote.fault is not None]
         for fault in faults:
             if _is_too_long(fault):
                 raise _PageTooLong(fault, votes)
         for fault in faults:
             if is_content_fault(fault):
-                self._content.reject(None if page is None else page.url, str(fault))
+                self._content.reject(None if question.page is None else question.page.url, str(fault))
         return votes
 
 

@@ -266,8 +266,8 @@ async def test_first_supporting_source_decides_and_the_other_requests_are_cancel
 @pytest.mark.parametrize("first", ["https://a.example/", "https://b.example/"])
 async def test_quote_in_any_source_grounds_the_claim_in_whatever_order_they_are_judged(first: str):
     class Ordered(Verifier):
-        async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
-            if cache_only:
+        async def settle(self, question: ClaimQuestion) -> Verdict:
+            if question.cache_only:
                 raise ReplyNotCached
             is_first = question.evidence is not None and question.evidence.capture.url == first
             if not is_first:
