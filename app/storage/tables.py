@@ -7,7 +7,7 @@ return exactly the stored bytes.
 from __future__ import annotations
 
 import hashlib
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
 from sqlalchemy import (
@@ -31,20 +31,23 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 metadata = MetaData()
+_TIMESTAMP = DateTime(timezone=True)
+_ZERO = text("0")
+_Required = partial(Column, nullable=False)
 
 submissions = Table(
     "submissions",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("task_id", Text, nullable=False),
+    _Required("owner", Text),
+    _Required("agent", Text),
+    _Required("task_id", Text),
     Column("model", Text),
     Column("run", Text),
-    Column("metadata", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    _Required("metadata", Text),
+    _Required("created_at", _TIMESTAMP),
     # Jobs with a higher priority run first. Copied to the jobs.
-    Column("priority", Integer, nullable=False, server_default=text("0")),
+    _Required("priority", Integer, server_default=_ZERO),
     # Maximum cost of judging all answers of the submission; NULL: no limit.
     Column("budget_usd", Float),
 )
@@ -53,48 +56,48 @@ answers = Table(
     "answers",
     metadata,
     Column("sha256", Text, primary_key=True),
-    Column("text", Text, nullable=False),
-    Column("words", Integer, nullable=False),
+    _Required("text", Text),
+    _Required("words", Integer),
 )
 
 jobs = Table(
     "jobs",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("submission_id", Text, ForeignKey("submissions.id"), nullable=False),
+    _Required("submission_id", Text, ForeignKey("submissions.id")),
     # Copied from the submission, for filtering.
-    Column("owner", Text, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("task_id", Text, nullable=False),
-    Column("answer_name", Text, nullable=False),
-    Column("answer_sha256", Text, ForeignKey("answers.sha256"), nullable=False),
+    _Required("owner", Text),
+    _Required("position", Integer),
+    _Required("agent", Text),
+    _Required("task_id", Text),
+    _Required("answer_name", Text),
+    _Required("answer_sha256", Text, ForeignKey("answers.sha256")),
     Column("model", Text),
-    Column("status", Text, nullable=False),
+    _Required("status", Text),
     Column("stage", Text),
-    Column("pages_done", Integer, nullable=False, server_default=text("0")),
-    Column("pages_total", Integer, nullable=False, server_default=text("0")),
-    Column("leaves_done", Integer, nullable=False, server_default=text("0")),
-    Column("leaves_total", Integer, nullable=False, server_default=text("0")),
+    _Required("pages_done", Integer, server_default=_ZERO),
+    _Required("pages_total", Integer, server_default=_ZERO),
+    _Required("leaves_done", Integer, server_default=_ZERO),
+    _Required("leaves_total", Integer, server_default=_ZERO),
     # ``queue_id`` and ``attempts`` form the fencing token: a worker's writes must match both.
     Column("queue_id", BigInteger),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
-    Column("attempts_allowed", Integer, nullable=False),
+    _Required("attempts", Integer, server_default=_ZERO),
+    _Required("attempts_allowed", Integer),
     Column("error", Text),
     Column("result_id", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("started_at", DateTime(timezone=True)),
-    Column("finished_at", DateTime(timezone=True)),
+    _Required("created_at", _TIMESTAMP),
+    Column("started_at", _TIMESTAMP),
+    Column("finished_at", _TIMESTAMP),
     # Number of changes. Event IDs are based on it.
-    Column("revision", BigInteger, nullable=False, server_default=text("1")),
-    Column("priority", Integer, nullable=False, server_default=text("0")),
+    _Required("revision", BigInteger, server_default=text("1")),
+    _Required("priority", Integer, server_default=_ZERO),
     # For a job that is paused because of a budget: the budget, and its limit at that time.
     Column("paused_budget_id", Text),
     Column("paused_limit", Float),
     # A ``JobKind``.
-    Column("kind", Text, nullable=False, server_default=text("'answer'")),
+    _Required("kind", Text, server_default=text("'answer'")),
     # Judge with stored pages only.
-    Column("stored_pages", Boolean, nullable=False, server_default=text("false")),
+    _Required("stored_pages", Boolean, server_default=text("false")),
     # Copied from the submission; for a job that judges an answer again, from the earlier job.
     Column("run", Text),
     Index("jobs_by_submission", "submission_id"),
@@ -109,22 +112,22 @@ results = Table(
     "results",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("job_id", Text, ForeignKey("jobs.id"), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("agent", Text, nullable=False),
-    Column("task_id", Text, nullable=False),
-    Column("answer_name", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("final_score", Float, nullable=False),
-    Column("body", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("kind", Text, nullable=False, server_default=text("'answer'")),
+    _Required("job_id", Text, ForeignKey("jobs.id")),
+    _Required("attempt", Integer),
+    _Required("owner", Text),
+    _Required("agent", Text),
+    _Required("task_id", Text),
+    _Required("answer_name", Text),
+    _Required("status", Text),
+    _Required("final_score", Float),
+    _Required("body", Text),
+    _Required("created_at", _TIMESTAMP),
+    _Required("kind", Text, server_default=text("'answer'")),
     # Bounds of the score; equal unless leaves were not judged.
     Column("score_low", Float),
     Column("score_high", Float),
     # Model of the judge.
-    Column("model", Text, nullable=False),
+    _Required("model", Text),
     UniqueConstraint("job_id", "attempt", name="one_result_per_attempt"),
     Index("results_by_agent", "agent", "task_id", "id"),
     Index("results_by_owner", "owner", "id"),
@@ -135,19 +138,19 @@ overrides = Table(
     "overrides",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("result_id", Text, ForeignKey("results.id", ondelete="CASCADE"), nullable=False),
-    Column("leaf", Text, nullable=False),
+    _Required("result_id", Text, ForeignKey("results.id", ondelete="CASCADE")),
+    _Required("leaf", Text),
     # passed or failed; NULL if this row withdraws the override ``withdraws``.
     Column("outcome", Text),
     # The judge's outcome, and the model that gave it (NULL: code decided).
-    Column("verdict", Text, nullable=False),
+    _Required("verdict", Text),
     Column("model", Text),
-    Column("reason", Text, nullable=False),
-    Column("by", Text, nullable=False),
+    _Required("reason", Text),
+    _Required("by", Text),
     # Owner of the API key; ``by`` is a name that the user entered.
-    Column("key_owner", Text, nullable=False),
+    _Required("key_owner", Text),
     Column("withdraws", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    _Required("created_at", _TIMESTAMP),
     UniqueConstraint("withdraws", name="withdrawn_once"),
     Index("overrides_by_result", "result_id", "id"),
 )
@@ -157,13 +160,13 @@ captures = Table(
     metadata,
     Column("id", Text, primary_key=True),
     # Keys are hashed because they can exceed the size of an index entry.
-    Column("key_sha256", Text, nullable=False),
+    _Required("key_sha256", Text),
     # Key of the final address after redirects, if it differs. Citations of that address use this capture, too.
     Column("final_key_sha256", Text),
-    Column("url", Text, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("record", Text, nullable=False),
-    Column("captured_at", DateTime(timezone=True), nullable=False),
+    _Required("url", Text),
+    _Required("outcome", Text),
+    _Required("record", Text),
+    _Required("captured_at", _TIMESTAMP),
     # Owner for whose answers the capture is used; NULL: for all answers.
     Column("owner", Text),
     Index("captures_by_key", "key_sha256", "captured_at"),
@@ -174,15 +177,15 @@ capture_locks = Table(
     "capture_locks",
     metadata,
     Column("key_sha256", Text, primary_key=True),
-    Column("holder", Text, nullable=False),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
+    _Required("holder", Text),
+    _Required("expires_at", _TIMESTAMP),
 )
 
 host_visits = Table(
     "host_visits",
     metadata,
     Column("host", Text, primary_key=True),
-    Column("next_at", DateTime(timezone=True), nullable=False),
+    _Required("next_at", _TIMESTAMP),
 )
 
 result_pages = Table(
@@ -199,10 +202,10 @@ result_sources = Table(
     metadata,
     Column("result_id", Text, ForeignKey("results.id", ondelete="CASCADE"), primary_key=True),
     Column("key_sha256", Text, primary_key=True),
-    Column("url", Text, nullable=False),
-    Column("leaves", Integer, nullable=False),
-    Column("open_leaves", Integer, nullable=False),
-    Column("calls", Integer, nullable=False),
+    _Required("url", Text),
+    _Required("leaves", Integer),
+    _Required("open_leaves", Integer),
+    _Required("calls", Integer),
     Column("usd", Float),
     Index("result_sources_by_key", "key_sha256"),
 )
@@ -212,19 +215,19 @@ page_changes = Table(
     "page_changes",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("action", Text, nullable=False),
-    Column("key_sha256", Text, nullable=False),
-    Column("url", Text, nullable=False),
+    _Required("action", Text),
+    _Required("key_sha256", Text),
+    _Required("url", Text),
     Column("to_url", Text),
     Column("task_id", Text),
     Column("page_id", Text),
-    Column("reason", Text, nullable=False),
-    Column("by", Text, nullable=False),
+    _Required("reason", Text),
+    _Required("by", Text),
     # Owner of the API key; ``by`` is a name that the user entered.
-    Column("key_owner", Text, nullable=False),
+    _Required("key_owner", Text),
     # Owner whose answers the change affects; NULL: the answers of all owners.
     Column("for_owner", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    _Required("created_at", _TIMESTAMP),
     Column("undoes", Text, ForeignKey("page_changes.id")),
     UniqueConstraint("undoes", name="undone_once"),
     Index("page_changes_by_key", "key_sha256", "id"),
@@ -237,8 +240,8 @@ page_change_captures = Table(
     metadata,
     Column("change_id", Text, ForeignKey("page_changes.id", ondelete="CASCADE"), primary_key=True),
     Column("capture_id", Text, primary_key=True),
-    Column("key_sha256", Text, nullable=False),
-    Column("effect", Text, nullable=False),
+    _Required("key_sha256", Text),
+    _Required("effect", Text),
     Index("page_change_captures_by_key", "key_sha256"),
 )
 
@@ -247,9 +250,9 @@ idempotency_keys = Table(
     metadata,
     Column("owner", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("fingerprint", Text, nullable=False),
-    Column("response", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
+    _Required("fingerprint", Text),
+    _Required("response", Text),
+    _Required("created_at", _TIMESTAMP),
 )
 
 api_keys = Table(
@@ -257,12 +260,12 @@ api_keys = Table(
     metadata,
     # Part of the key, not secret.
     Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("scope", Text, nullable=False),
-    Column("sha256", Text, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("expires_at", DateTime(timezone=True)),
-    Column("revoked_at", DateTime(timezone=True)),
+    _Required("owner", Text),
+    _Required("scope", Text),
+    _Required("sha256", Text),
+    _Required("created_at", _TIMESTAMP),
+    Column("expires_at", _TIMESTAMP),
+    Column("revoked_at", _TIMESTAMP),
 )
 
 installation = Table(
@@ -278,8 +281,8 @@ checkpoints = Table(
     metadata,
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("reply", Text, nullable=False),
-    Column("counted", Boolean, nullable=False, server_default=text("false")),
+    _Required("reply", Text),
+    _Required("counted", Boolean, server_default=text("false")),
 )
 
 # Reply cache of all workers, by request hash. ``entry`` is JSON that includes its own digest.
@@ -287,10 +290,10 @@ llm_cache = Table(
     "llm_cache",
     metadata,
     Column("key", Text, primary_key=True),
-    Column("model", Text, nullable=False),
-    Column("entry", Text, nullable=False),
-    Column("bytes", Integer, nullable=False),
-    Column("used_at", DateTime(timezone=True), nullable=False),
+    _Required("model", Text),
+    _Required("entry", Text),
+    _Required("bytes", Integer),
+    _Required("used_at", _TIMESTAMP),
 )
 
 # Spent amounts, by submission ID and for the whole installation (see ``budgets.INSTALLATION_BUDGET``).
@@ -298,7 +301,7 @@ budgets = Table(
     "budgets",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("spent", Float, nullable=False, server_default=text("0")),
+    _Required("spent", Float, server_default=_ZERO),
 )
 
 # Budget reservations of processes for running requests.
@@ -307,8 +310,8 @@ budget_reservations = Table(
     metadata,
     Column("budget_id", Text, primary_key=True),
     Column("holder", Text, primary_key=True),
-    Column("amount", Float, nullable=False),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
+    _Required("amount", Float),
+    _Required("expires_at", _TIMESTAMP),
 )
 
 # Leases of shared slots, per process.
@@ -317,9 +320,9 @@ shared_slots = Table(
     metadata,
     Column("name", Text, primary_key=True),
     Column("holder", Text, primary_key=True),
-    Column("held", Integer, nullable=False),
-    Column("wanted", Integer, nullable=False),
-    Column("expires_at", DateTime(timezone=True), nullable=False),
+    _Required("held", Integer),
+    _Required("wanted", Integer),
+    _Required("expires_at", _TIMESTAMP),
 )
 
 # Provider status, per API key (``model`` is empty) and per model of a key.
@@ -328,10 +331,10 @@ provider_status = Table(
     metadata,
     Column("credential_id", Text, primary_key=True),
     Column("model", Text, primary_key=True),
-    Column("state", Text, nullable=False),
+    _Required("state", Text),
     Column("rejection", Text),
-    Column("changed_at", DateTime(timezone=True), nullable=False),
-    Column("probed_at", DateTime(timezone=True), nullable=False),
+    _Required("changed_at", _TIMESTAMP),
+    _Required("probed_at", _TIMESTAMP),
 )
 
 # Model usage per day. Kept when jobs and results are removed.
@@ -344,12 +347,12 @@ model_usage = Table(
     Column("task_id", Text, primary_key=True),
     Column("model", Text, primary_key=True),
     Column("role", Text, primary_key=True),
-    Column("calls", BigInteger, nullable=False),
-    Column("input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger, nullable=False),
-    Column("usd", Float, nullable=False),
+    _Required("calls", BigInteger),
+    _Required("input_tokens", BigInteger),
+    _Required("output_tokens", BigInteger),
+    _Required("usd", Float),
     # Calls with an unknown price. ``usd`` does not include their cost.
-    Column("unpriced_calls", BigInteger, nullable=False),
+    _Required("unpriced_calls", BigInteger),
 )
 
 # Model providers that an operator has paused.
@@ -357,9 +360,9 @@ provider_pauses = Table(
     "provider_pauses",
     metadata,
     Column("provider", Text, primary_key=True),
-    Column("reason", Text, nullable=False),
-    Column("paused_by", Text, nullable=False),
-    Column("paused_at", DateTime(timezone=True), nullable=False),
+    _Required("reason", Text),
+    _Required("paused_by", Text),
+    _Required("paused_at", _TIMESTAMP),
 )
 
 queue_migrations = Table("queue_migrations", metadata, Column("name", Text, primary_key=True))
@@ -369,14 +372,14 @@ webhooks = Table(
     "webhooks",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("url", Text, nullable=False),
+    _Required("owner", Text),
+    _Required("url", Text),
     # Key of the signatures. Stored, because a hash cannot sign.
-    Column("secret", Text, nullable=False),
-    Column("description", Text, nullable=False),
+    _Required("secret", Text),
+    _Required("description", Text),
     Column("submission_id", Text, ForeignKey("submissions.id", ondelete="CASCADE")),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("disabled_at", DateTime(timezone=True)),
+    _Required("created_at", _TIMESTAMP),
+    Column("disabled_at", _TIMESTAMP),
     Column("disabled_reason", Text),
     Index("webhooks_by_owner", "owner", "id"),
     Index("webhooks_by_submission", "submission_id"),
@@ -387,26 +390,25 @@ webhook_deliveries = Table(
     "webhook_deliveries",
     metadata,
     Column("position", BigInteger, Identity(), primary_key=True),
-    Column(
+    _Required(
         "id",
         Text,
-        nullable=False,
         server_default=text("('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text))"),
     ),
-    Column("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    _Required("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE")),
     # Owner of the webhook.
-    Column("owner", Text, nullable=False),
+    _Required("owner", Text),
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE")),
-    Column("event", Text, nullable=False),
+    _Required("event", Text),
     # Row of the job at its end, as JSON; NULL for a test.
     Column("snapshot", Text),
-    Column("state", Text, nullable=False, server_default=text("'pending'")),
-    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    _Required("state", Text, server_default=text("'pending'")),
+    _Required("attempts", Integer, server_default=_ZERO),
     Column("status_code", Integer),
     Column("error", Text),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("next_at", DateTime(timezone=True)),
-    Column("delivered_at", DateTime(timezone=True)),
+    _Required("created_at", _TIMESTAMP),
+    Column("next_at", _TIMESTAMP),
+    Column("delivered_at", _TIMESTAMP),
     Index("webhook_deliveries_by_webhook", "webhook_id", "position"),
     Index("webhook_deliveries_by_job", "job_id"),
     Index("webhook_deliveries_due", "owner", "next_at", postgresql_where=text("state = 'pending'")),
@@ -418,8 +420,8 @@ suite_runs = Table(
     metadata,
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     # Steps of an earlier attempt are reused only if the identity is equal.
-    Column("identity", Text, nullable=False),
-    Column("total", Integer, nullable=False),
+    _Required("identity", Text),
+    _Required("total", Integer),
 )
 
 suite_steps = Table(
@@ -427,14 +429,14 @@ suite_steps = Table(
     metadata,
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
     Column("position", Integer, primary_key=True),
-    Column("task_id", Text, nullable=False),
-    Column("status", Text, nullable=False),
+    _Required("task_id", Text),
+    _Required("status", Text),
     Column("element_acc", Float),
     Column("action_f1", Float),
     Column("step_acc", Float),
     # The trace is stored apart from the record because it is long.
-    Column("record", Text, nullable=False),
-    Column("trace", Text, nullable=False),
+    _Required("record", Text),
+    _Required("trace", Text),
 )
 
 TRIGGERS: Final = (
