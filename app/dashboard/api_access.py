@@ -59,13 +59,6 @@ class Api:
         """Send ``body`` as JSON and return the JSON of the response."""
         return wire.read_json(await self.request("POST", path, body=body))
 
-    async def put(self, path: str, body: Mapping[str, Any]) -> Any:
-        """Send ``body`` as JSON and return the JSON of the response."""
-        return wire.read_json(await self.request("PUT", path, body=body))
-
-    async def delete(self, path: str) -> Any:
-        return wire.read_json(await self.request("DELETE", path))
-
     async def put_form(self, path: str, fields: Mapping[str, FormField]) -> Any:
         return wire.read_json(await self.request("PUT", path, fields=fields))
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form, Query, Request, Response, UploadFile
@@ -31,6 +30,7 @@ _MAX_RESULTS = 20
 MAX_TEXT_CHARS = 400_000
 _CSV = ("id", "url", "final_url", "outcome", "problem", "http_status", "kind", "title", "detail", "captured_at",
         "duration_s")  # fmt: skip
+_ORIGIN_CSV = ("result_id", "agent", "task_id", "answer_name")
 _LEAVES_CSV = ("result_id", "agent", "task_id", "answer", "leaf", "state", "usd")
 Name = Annotated[str | None, Query(max_length=100)]
 Spans = Annotated[str, Query(pattern=r"^(\d{1,9}-\d{1,9})?(,\d{1,9}-\d{1,9}){0,99}$")]
@@ -67,9 +67,9 @@ async def page(page_id: IdPath, viewer: ViewerDep, mark: Spans = "", format: For
     results = await _dependents(viewer, dependents, str(capture["url"]))
     if format is Format.CSV:
         rows = (
-            (result.result_id, result.agent, result.task_id, result.answer_name, leaf.key, leaf.state, _usd(leaf))
+            (*(result[name] for name in _ORIGIN_CSV), leaf.key, leaf.state, _usd(leaf))
             for result in results
-            for leaf in result.leaves
+            for leaf in result["leaves"]
         )
         return await csv_file(f"leaves-on-{page_id}", _LEAVES_CSV, rows)
     text = await viewer.api.text(f"/v1/pages/{page_id}/text")
@@ -88,11 +88,19 @@ def _usd(leaf: Node) -> float | None:
     return None if cost is None else float(cost)
 
 
-async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -> list[Dependent]:
-    """Return the results that cite the page, with the citing leaves; most leaves first."""
-    origins = dependents["items"][:_MAX_RESULTS]
-    results = [dependent(origin, result, url) async for origin, result in results_of(viewer, origins)]
-    return [one for one in results if one is not None]
+async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -> list[dict[str, Any]]:
+    """Return the origins of the results that cite the page, most leaves first.
+
+    Each has the citing ``leaves`` and their cost ``usd`` (None: unknown).
+    """
+    found, mark = [], page_mark(url)
+    async for origin, result in results_of(viewer, dependents["items"][:_MAX_RESULTS]):
+        leaves = [leaf for leaf in outline(result).leaves if mark in map(page_mark, leaf.fields.get("sources") or ())]
+        costs = [_usd(leaf) for leaf in leaves]
+        if leaves:
+            usd = None if None in costs else sum(cost or 0.0 for cost in costs)
+            found.append({**origin, "leaves": leaves, "usd": usd})
+    return found
 
 
 @router.get("/pages/{page_id}/picture/{number}")
@@ -142,38 +150,3 @@ def _captured(request: Request, page: Mapping[str, Any]) -> Response:
     state = "Still a problem" if page["problem"] else "Repaired"
     message = f"{state}, {state_words(page['outcome'])}: {page['url']}"
     return JSONResponse({"url": page["url"], "message": message, "repaired": not page["problem"]}, headers=HEADERS)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependent:
-    """Result with leaves that cite a page. ``usd`` is the cost of these leaves; None: unknown."""
-
-    result_id: str
-    job_id: str
-    agent: str
-    task_id: str
-    answer_name: str
-    leaves: Sequence[Node]
-    usd: float | None
-
-
-def dependent(origin: Mapping[str, Any], result: Mapping[str, Any], url: str) -> Dependent | None:
-    """Return the result with the leaves that cite this URL, or None if no leaf cites it."""
-    mark = page_mark(url)
-    leaves = [leaf for leaf in outline(result).leaves if mark in _marks(leaf)]
-    if not leaves:
-        return None
-    costs = [(leaf.fields.get("usage") or {}).get("usd") for leaf in leaves]
-    return Dependent(
-        result_id=str(origin["result_id"]),
-        job_id=str(origin["job_id"]),
-        agent=str(origin["agent"]),
-        task_id=str(origin["task_id"]),
-        answer_name=str(origin["answer_name"]),
-        leaves=leaves,
-        usd=None if None in costs else float(sum(cost or 0.0 for cost in costs)),
-    )
-
-
-def _marks(leaf: Node) -> set[str]:
-    return {page_mark(url) for url in leaf.fields.get("sources") or ()}

@@ -80,6 +80,7 @@ MAX_QUOTED_PAGES = 12
 MAX_CLOSEST_PAGES = 3
 _MAX_CLAIM_CHARS = 2_000
 _EVIDENCE_OUTCOMES = frozenset({"ok", "partial"})
+_NO_PAGE = dict.fromkeys(("url", "title", "kind", "source"), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +88,7 @@ class QuotedPage:
     """Page with quotes of the leaf, or with the passage closest to its claim.
 
     Attributes:
+        page: The capture as the API returns it.
         passages: The quotes with the text around them.
         spans: Ranges of the quotes in the text.
         is_closest: The only span is the closest passage, found by code, and no quote.
@@ -97,11 +99,7 @@ class QuotedPage:
     """
 
     page_id: str
-    url: str
-    title: str
-    outcome: str
-    kind: str
-    source: str
+    page: Mapping[str, Any]
     passages: Sequence[Passage]
     spans: Sequence[tuple[int, int]]
     is_closest: bool
@@ -231,14 +229,10 @@ async def _page_with(
     from_images: Sequence[str] = (),
     mismatched: Sequence[str] = (),
 ) -> QuotedPage:
-    page = await api.get_or_none(f"/v1/pages/{page_id}") or {}
+    page = await api.get_or_none(f"/v1/pages/{page_id}") or _NO_PAGE
     return QuotedPage(
         page_id=page_id,
-        url=str(page.get("url") or ""),
-        title=str(page.get("title") or ""),
-        outcome=str(page.get("outcome") or "unknown"),
-        kind=str(page.get("kind") or ""),
-        source=str(page.get("source") or ""),
+        page=page,
         passages=passages(text, spans),
         spans=spans,
         is_closest=is_closest,

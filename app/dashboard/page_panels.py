@@ -13,10 +13,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
-from fastapi import APIRouter, Form, Query, Request, Response
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from markupsafe import Markup
-from pydantic import BaseModel, Field
 
 from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
@@ -154,60 +153,52 @@ UrlField = Annotated[str, Form(max_length=4096)]
 ShortText = Annotated[str, Form(max_length=1000)]
 
 
+async def _state(task: Task = None, show: Show = "all", view: View = View.SCREENSHOT) -> dict[str, str]:
+    """Return the state of the panels, as in their address."""
+    return {"task": task or "", "show": show, "view": view.value}
+
+
+State = Annotated[dict[str, str], Depends(_state)]
+
+
 @router.get("/pages")
 async def panels(
     viewer: ViewerDep,
-    task: Task = None,
+    state: State,
     url: UrlText = "",
-    view: View = View.SCREENSHOT,
-    show: Show = "all",
     cursor: IdQuery = None,
     done: IdQuery = None,
     format: Format = Format.HTML,
 ) -> Response:
     """Show the three panels. ``url`` is the URL of the preview, ``done`` the id of the change just made."""
-    filters = {"task_id": task or None, **_SHOWN[show]}
+    filters = _filters(state)
     if format is Format.CSV:
         cited_urls = await viewer.api.items("/v1/pages/urls", at_most=_MAX_CSV, **filters)
         return await csv_file("pages", _CSV, ([cited[name] for name in _CSV] for cited in cited_urls))
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **filters)
-    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
-    chosen = url or next((cited["url"] for cited in listed["items"]), "")
-    preview = await preview_of(viewer, chosen, view) if chosen else None
-    state = {"task": task or "", "show": show, "view": view.value}
+    lists = await _lists(viewer, state, cursor)
+    chosen = url or next((cited["url"] for cited in lists["urls"]), "")
+    preview = await preview_of(viewer, chosen, View(state["view"])) if chosen else None
     return await viewer.page(
         "pages.html", title="Pages", here="pages", json=f"/v1/pages/urls?{query_of(filters)}",
-        csv=f"/pages?{urlencode(state)}&format=csv",
-        tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state, preview=preview, done=done,
-        address=_address, chosen=None if preview is None else preview.cited["key"],
+        csv=f"/pages?{urlencode(state)}&format=csv", preview=preview, done=done,
+        chosen=None if preview is None else preview.cited["key"], **lists,
     )  # fmt: skip
 
 
 @router.get("/pages/lists")
-async def lists(
-    viewer: ViewerDep, task: Task = None, url: UrlText = "", view: View = View.SCREENSHOT, show: Show = "all"
-) -> Response:
+async def lists(viewer: ViewerDep, state: State, url: UrlText = "") -> Response:
     """Return the panels of tasks and URLs."""
-    filters = {"task_id": task or None, **_SHOWN[show]}
-    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, **filters)
-    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
-    state = {"task": task or "", "show": show, "view": view.value}
-    chosen = next((cited["key"] for cited in listed["items"] if cited["url"] == url), None)
-    return await viewer.fragment(
-        "page_lists.html", tasks=tasks, urls=listed["items"], following=listed["next_cursor"], state=state,
-        chosen=chosen, address=_address,
-    )  # fmt: skip
+    lists = await _lists(viewer, state)
+    chosen = next((cited["key"] for cited in lists["urls"] if cited["url"] == url), None)
+    return await viewer.fragment("page_lists.html", chosen=chosen, **lists)
 
 
 @router.get("/pages/preview")
-async def preview(
-    viewer: ViewerDep, url: UrlText, task: Task = None, view: View = View.SCREENSHOT, show: Show = "all"
-) -> Response:
+async def preview(viewer: ViewerDep, url: UrlText, state: State) -> Response:
     """Return the preview of one URL."""
-    page_preview = await preview_of(viewer, url, view)
+    page_preview = await preview_of(viewer, url, View(state["view"]))
     if page_preview is None:
         raise NotFound("No task has this URL")
-    state = {"task": task or "", "show": show, "view": view.value}
     return await viewer.fragment("page_preview.html", preview=page_preview, state=state, address=_address)
 
 
@@ -225,33 +216,29 @@ async def dependents(viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_
     return await viewer.fragment("page_rejudge.html", dependents=await _dependents(viewer, url), urls=url)
 
 
-class PageChangeForm(BaseModel):
-    """Form of a page change. ``state`` is the query of the page that it is on."""
-
-    action: str = Field(pattern="^[a-z]{1,10}$")
-    url: str = Field(max_length=4096)
-    to: str = Field("", max_length=4096)
-    task_id: str = Field("", max_length=1000)
-    reason: str = Field("", max_length=1000)
-    by: str = Field("", max_length=1000)
-    state: str = Field("", max_length=1000)
+async def _change(
+    action: Annotated[str, Form(pattern="^[a-z]{1,10}$")],
+    url: UrlField,
+    to: UrlField = "",
+    task_id: ShortText = "",
+    reason: ShortText = "",
+    by: ShortText = "",
+) -> dict[str, str]:
+    """Return the page change of a form."""
+    change = {"action": action, "url": url, "reason": reason, "by": by[:100]}
+    return change | {"edit": {"to": to}, "add": {"task_id": task_id}}.get(action, {})
 
 
 @router.post("/pages/changes", dependencies=[FormCheck])
-async def change(request: Request, viewer: ViewerDep, form: Annotated[PageChangeForm, Form()]) -> Response:
+async def change(
+    request: Request, viewer: ViewerDep, change: Annotated[dict[str, str], Depends(_change)], state: ShortText = ""
+) -> Response:
     """Make a page change."""
-    action = form.action
-    body: dict[str, Any] = {"action": action, "url": form.url, "reason": form.reason, "by": form.by[:100]}
-    if action == "edit":
-        body["to"] = form.to
-    if action == "add":
-        body["task_id"] = form.task_id
-    page_change = await viewer.api.post("/v1/pages/changes", body)
+    action, url = change["action"], change["url"]
+    page_change = await viewer.api.post("/v1/pages/changes", change)
     message = f"{_DONE_MESSAGES.get(action, action)}: {page_change['url']}"
-    next_url = form.url if action != "delete" else ""
-    return _respond(
-        request, form.state, url=next_url, done=page_change["id"], message=message, repaired=action == "edit"
-    )
+    next_url = url if action != "delete" else ""
+    return _respond(request, state, url=next_url, done=page_change["id"], message=message, repaired=action == "edit")
 
 
 @router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])
@@ -278,6 +265,19 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
         message = f"{number} {'answer is' if total == 1 else 'answers are'} being judged again"
         return JSONResponse({"message": message}, headers=HEADERS)
     return RedirectResponse("/jobs", 303, headers=HEADERS)
+
+
+def _filters(state: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the filters of the API for the URLs that the panels list."""
+    return {"task_id": state["task"] or None, **_SHOWN[state["show"]]}
+
+
+async def _lists(viewer: Viewer, state: Mapping[str, str], cursor: str | None = None) -> dict[str, Any]:
+    """Return the values of the panels of tasks and URLs."""
+    listed = await viewer.api.get("/v1/pages/urls", limit=_PER_PAGE, cursor=cursor, **_filters(state))
+    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
+    urls, following = listed["items"], listed["next_cursor"]
+    return {"tasks": tasks, "urls": urls, "following": following, "state": state, "address": _address}
 
 
 async def _dependents(viewer: Viewer, urls: list[str]) -> Any:

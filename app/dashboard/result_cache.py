@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,7 +17,6 @@ from pydantic_core import from_json
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effects
 from app.dashboard.errors import NotFound
-from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
 from cache.single_flight import LRUCache
@@ -26,6 +25,30 @@ from rubrics.verdict import Outcome
 
 MAX_CACHED = 16
 _LARGE_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultOverrides:
+    """Overrides of one result as the API returns them: the one in force and all, newest first, by leaf.
+
+    ``withdrawal`` of an override is the row that withdrew it.
+    """
+
+    in_force: Mapping[str, Mapping[str, Any]]
+    by_leaf: Mapping[str, Sequence[Mapping[str, Any]]]
+    scores: Mapping[str, Any] | None
+    """The three scores with the overrides in force; None if no override is in force."""
+
+
+def result_overrides(result: Mapping[str, Any]) -> ResultOverrides:
+    rows: Sequence[Mapping[str, Any]] = result.get("overrides") or ()
+    withdrawals = {row["withdraws"]: row for row in rows}
+    by_leaf: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in reversed(rows):
+        if row["outcome"] is not None:
+            by_leaf[row["leaf"]].append({**row, "withdrawal": withdrawals.get(row["id"])})
+    in_force = {leaf: override for leaf, every in by_leaf.items() for override in every if override["in_force"]}
+    return ResultOverrides(in_force=in_force, by_leaf=by_leaf, scores=result.get("with_overrides"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute, head_first
 from app.dashboard.jobs import IdPath
-from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node, Outline, leaf_points
 from app.dashboard.rendering import HEADERS
@@ -394,7 +393,7 @@ def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[
     return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)
 
 
-def _csv_row(node: Node, effect: Effect, override: LeafOverride | None) -> list[Cell]:
+def _csv_row(node: Node, effect: Effect, override: Mapping[str, Any] | None) -> list[Cell]:
     fields = node.fields
     votes = [vote.get("result") for vote in fields.get("votes") or ()]
     return [
@@ -403,5 +402,5 @@ def _csv_row(node: Node, effect: Effect, override: LeafOverride | None) -> list[
         " | ".join(quote["text"] for quote in fields.get("quotes") or ()), votes.count(True), votes.count(False),
         votes.count(None), fields.get("prompt"), fields.get("model"), (fields.get("usage") or {}).get("usd"),
         fields.get("blocked_by"), fields.get("grounded"), " ".join(fields.get("signals") or ()),
-        *((override.outcome, override.by, override.reason) if override else (None, None, None)),
+        *(None if override is None else override[name] for name in ("outcome", "by", "reason")),
     ]  # fmt: skip

@@ -16,10 +16,10 @@ from app.dashboard.effects import Effects
 from app.dashboard.home import NAME_PATTERN
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdQuery
-from app.dashboard.leaf_overrides import LeafOverride, result_overrides
 from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.outline import Node, Outline, outline
 from app.dashboard.rendering import HEADERS
+from app.dashboard.result_cache import result_overrides
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
 from app.dashboard.wording import signal_words
 from rubrics.verdict import Outcome
@@ -121,8 +121,8 @@ def _row(one: DoubtfulLeaf) -> tuple[str | float | None, ...]:
     leaf, override = one.leaf, one.override
     return (
         one.agent, one.task_id, one.answer_name, leaf.key, leaf.desc, leaf.outcome, round(one.doubt, 3),
-        round(one.worth, 6), "; ".join(one.reasons), override.outcome if override else None,
-        override.by if override else None, one.result_id,
+        round(one.worth, 6), "; ".join(one.reasons), *(None if override is None else override[name] for name in ("outcome", "by")),
+        one.result_id,
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ class DoubtfulLeaf:
     doubt: float
     worth: float
     reasons: Sequence[str]
-    override: LeafOverride | None
+    override: Mapping[str, Any] | None
 
     @property
     def rank(self) -> float:
