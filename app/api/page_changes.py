@@ -27,21 +27,19 @@ from app.api.paging import IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import StrictJsonRoute
 from app.service import Service
-from app.storage.captures import key_digest
+from app.storage.captures import SHOWS, key_digest
 from app.storage.page_changes import (
     ChangeAction,
     CitedUrl,
     PageChange,
     UrlFilter,
-    active_flag,
     captures_answering,
-    correction_of,
     find_change,
     insert_change,
-    insert_shown,
-    insert_undo,
+    insert_effects,
     list_changes,
     list_urls,
+    newest_change,
 )
 from app.storage.records import storable_text
 from cache.capture import Capture, CaptureOutcome, Observation
@@ -111,22 +109,18 @@ async def undo_page_change(
             raise not_found("change")
         if undone.action is ChangeAction.UNDO:
             raise Problem(409, "NOT_UNDOABLE", "An undo cannot be undone; make the change again")
-        new_change = PageChange(
+        new_change = replace(
+            undone,
             id=service.runtime.ids.new("chg"),
             action=ChangeAction.UNDO,
-            key_sha256=undone.key_sha256,
-            url=undone.url,
-            to_url=undone.to_url,
-            task_id=undone.task_id,
-            page_id=undone.page_id,
             reason=storable_text(reason.strip()),
             by=storable_text(by.strip()) or caller.owner,
             key_owner=caller.owner,
-            for_owner=undone.for_owner,
             created_at=service.runtime.clock.now(),
             undoes=undone.id,
+            undone_by=None,
         )
-        if not await insert_undo(connection, new_change):
+        if not await insert_change(connection, new_change):
             raise Problem(409, "UNDONE_ALREADY", "This change was already undone")
     _log.info("page changed", action="undo", url=new_change.url, by=new_change.by, change_id=new_change.id)
     return PageChangeOut.of_record(new_change)
@@ -174,7 +168,7 @@ async def _add(service: Service, new_change: PageChange, cited: CitedUrl | None)
     if cited is not None and new_change.task_id in cited.tasks and not cited.deleted:
         raise Problem(409, "LISTED_ALREADY", "The task already has this URL")
     capture = await service.runtime.pages.get(new_change.url, owner=new_change.for_owner)
-    new_change = _with_capture(new_change, capture)
+    new_change = replace(new_change, page_id=capture.id)
     async with service.database.begin() as connection:
         await insert_change(connection, new_change)
     return new_change
@@ -190,7 +184,7 @@ async def _edit(service: Service, new_change: PageChange) -> PageChange:
     async with service.database.begin() as connection:
         before = await captures_answering(connection, new_change.key_sha256)
     used = await service.runtime.pages.add_alias(new_change.url, correct_page, provenance_of(new_change), owner=owner)
-    new_change = _with_capture(new_change, used)
+    new_change = replace(new_change, page_id=used.id)
     async with service.database.begin() as connection:
         await insert_change(connection, new_change, hides=before, shows=[used.id])
     return new_change
@@ -200,7 +194,7 @@ async def _mark_or_delete(service: Service, new_change: PageChange, cited: Cited
     latest = cited.latest or cited.page
     if new_change.action is ChangeAction.REVIEW and latest is None:
         raise Problem(409, "NOT_CAPTURED", "This URL has no capture to review; capture it first")
-    new_change = new_change if latest is None else _with_capture(new_change, latest)
+    new_change = new_change if latest is None else replace(new_change, page_id=latest.id)
     async with service.database.begin() as connection:
         deleting = new_change.action is ChangeAction.DELETE
         hides = await captures_answering(connection, new_change.key_sha256) if deleting else ()
@@ -224,10 +218,6 @@ def provenance_of(edit: PageChange) -> dict[str, str]:
         "corrected_at": edit.created_at.isoformat(),
     }
     return provenance | ({"correction_reason": edit.reason} if edit.reason else {})
-
-
-def _with_capture(new_change: PageChange, capture: Capture) -> PageChange:
-    return replace(new_change, page_id=capture.id)
 
 
 upload_router = APIRouter(prefix="/v1/pages", tags=["pages"])
@@ -273,7 +263,7 @@ async def recapture_page(page_id: IdPath, response: Response, service: ServiceDe
     """Capture the URL of the page again. Later judging of your answers uses the new capture if it is evidence."""
     cited, owner = await capture_of(service, caller, page_id), caller.visible_owner
     async with service.database.begin() as connection:
-        correction = await correction_of(connection, key_digest(cited.key), owner)
+        correction = await newest_change(connection, key_digest(cited.key), owner, ChangeAction.EDIT)
     if correction is None:
         return await _created(service, response, await service.runtime.pages.get(cited.url, refresh=True, owner=owner))
     return await _created(service, response, await _recapture_corrected(service, cited, correction, owner))
@@ -286,7 +276,7 @@ async def _recapture_corrected(service: Service, cited: Capture, correction: Pag
         return seen
     used = await service.runtime.pages.add_alias(cited.url, seen, provenance_of(correction), owner=owner)
     async with service.database.begin() as connection:
-        await insert_shown(connection, correction, used.id)
+        await insert_effects(connection, correction, {used.id: SHOWS})
     return used
 
 
@@ -297,45 +287,31 @@ async def upload_page_content(
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
     cited = await capture_of(service, caller, page_id)
     upload = await _read_upload(request, url=cited.url, by=caller.owner, service=service)
-    seen = await check_upload(upload)
-    capture = await store_upload(
-        service, cited.url, seen, owner=caller.owner, for_owner=caller.visible_owner, by=caller.owner
-    )
+    try:
+        seen = await observe_upload(upload)
+    except DocumentRejected as error:
+        raise _rejected_upload(error) from error
+    capture = await _store_upload(service, caller, cited.url, seen)
     return await _created(service, response, capture)
 
 
-async def check_upload(upload: UploadedPage) -> Observation:
-    """Check uploaded content like a capture.
-
-    Raises:
-        Problem: The content was rejected.
-    """
-    try:
-        return await observe_upload(upload)
-    except DocumentRejected as error:
-        raise _rejected_upload(error) from error
-
-
-async def store_upload(
-    service: Service, url: str, seen: Observation, *, owner: str, for_owner: str | None, by: str
-) -> Capture:
-    """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL.
-
-    ``for_owner``: the capture is used for the answers of this owner only. None: for all answers.
-    """
+async def _store_upload(service: Service, caller: Caller, url: str, seen: Observation) -> Capture:
+    """Store uploaded content as a capture of a URL. If it is evidence, remove a flag of the URL."""
+    for_owner = caller.visible_owner
     capture = await service.runtime.pages.add(url, seen, owner=for_owner)
-    _log.info("page uploaded", page_id=capture.id, url=url, by=by, outcome=capture.outcome.value)
+    _log.info("page uploaded", page_id=capture.id, url=url, by=caller.owner, outcome=capture.outcome.value)
     async with service.database.begin() as connection:
-        flag = await active_flag(connection, key_digest(capture.key), for_owner)
-        if flag is not None and capture.is_evidence:
+        actions = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
+        flag = await newest_change(connection, key_digest(capture.key), for_owner, *actions)
+        if flag is not None and flag.action is ChangeAction.FLAG and capture.is_evidence:
             done = replace(
                 flag,
                 id=service.runtime.ids.new("chg"),
                 action=ChangeAction.UNFLAG,
                 page_id=capture.id,
                 reason="the page was uploaded",
-                by=by,
-                key_owner=owner,
+                by=caller.owner,
+                key_owner=caller.owner,
                 for_owner=for_owner,
                 created_at=service.runtime.clock.now(),
             )

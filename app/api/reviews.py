@@ -6,29 +6,19 @@ reported next to them.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
-
-from judges.analysis.overrides import OverrideLike, judged_tree, override_scores, overrides_in_force
-from judges.result import score_json
-from rubrics.result_json import may_lack_parts
-
-if TYPE_CHECKING:
-    # The replay of a bundle needs no database, and the database libraries are slow to import.
-    from app.storage.overrides import Override
 import asyncio
+import dataclasses
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME, references, sends
 from app.api.models import ListOut, RecordModel
@@ -39,11 +29,20 @@ from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, Review, ReviewedResult
 from app.storage.records import storable_text
-from app.storage.results import get_result
+from app.storage.results import has_result
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
-from judges.analysis.overrides import JudgedNode, judged_leaves
-from judges.analysis.statistics.agreement import Agreement, confusion_of
+from judges.analysis.overrides import (
+    JudgedNode,
+    OverrideLike,
+    judged_leaves,
+    judged_tree,
+    override_scores,
+    overrides_in_force,
+)
 from judges.analysis.statistics.agreement import agreement as agreement_of
+from judges.analysis.statistics.agreement import confusion_of
+from judges.result import score_json
+from rubrics.result_json import may_lack_parts
 
 
 def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:
@@ -54,19 +53,14 @@ def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict
 def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
     """Return one override as results and lists show it. ``is_in_force``: the newest on its leaf, and not withdrawn."""
     fields = dataclasses.asdict(row)
-    del fields["created_at"]
-    return {**fields, "in_force": is_in_force, "created_at": time_json(row.created_at)}
+    created_at = fields.pop("created_at").astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return {**fields, "in_force": is_in_force, "created_at": created_at}
 
 
 def overrides_json(rows: Sequence[Override]) -> list[dict[str, Any]]:
     """Return all overrides of one result, oldest first."""
     ids = {row.id for row in overrides_in_force(rows).values()}
     return [override_json(row, is_in_force=row.id in ids) for row in rows]
-
-
-def time_json(at: datetime) -> str:
-    """Format a time as the API does: ISO 8601 in UTC, ending in ``Z``."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[OverrideLike]) -> dict[str, Any] | None:
@@ -218,13 +212,6 @@ class AgreementFiguresOut(BaseModel):
     tpr: FigureOut = Field(description="True positive rate of the judge")
     tnr: FigureOut = Field(description="True negative rate of the judge")
 
-    @staticmethod
-    def fields(agreement: Agreement, *, left_out: int) -> dict[str, Any]:
-        counts = agreement.confusion
-        names = ("raw", "kappa", "ac1", "tpr", "tnr")
-        figures = {name: FigureOut.of_record(getattr(agreement, name)) for name in names}
-        return {"leaves": counts.n, "left_out": left_out, **dataclasses.asdict(counts), **figures}
-
 
 class AgreementGroupOut(AgreementFiguresOut):
     """Agreement for one task and one model; ``model`` is null for checks by code."""
@@ -270,13 +257,14 @@ async def create_override(
                 409, "CONFLICT", f"This result has {MAX_OVERRIDES_PER_RESULT} overrides and withdrawals, the maximum"
             )
         row = Override(
-            **_author(service, caller, body),
+            id=service.runtime.ids.new("ovr"),
             result_id=result_id,
-            leaf=body.leaf,
-            outcome=body.outcome,
             verdict=leaf.outcome.value,
             model=_model(leaf),
+            key_owner=caller.owner,
             withdraws=None,
+            created_at=service.runtime.clock.now(),
+            **body.model_dump(),
         )
         await rows.insert_override(connection, row)
     response.headers["Location"] = f"/v1/results/{result_id}/overrides"
@@ -286,12 +274,11 @@ async def create_override(
 @router.get("/results/{result_id}/overrides")
 async def list_overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[OverrideOut]:
     """List the overrides of a result, oldest first."""
-    return ListOut(
-        items=[
-            OverrideOut.model_validate(one) for one in overrides_json(await _overrides_of(service, caller, result_id))
-        ],
-        next_cursor=None,
-    )
+    async with service.database.begin() as connection:
+        if not await has_result(connection, result_id, owner=caller.visible_owner):
+            raise not_found("result")
+        existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
+    return ListOut(items=[OverrideOut.model_validate(one) for one in overrides_json(existing)])
 
 
 @router.post("/results/{result_id}/overrides/{override_id}/withdraw", status_code=201)
@@ -308,7 +295,15 @@ async def withdraw_override(
             raise not_found("override of this result")
         if any(row.withdraws == override_id for row in existing):
             raise Problem(409, "CONFLICT", "This override was already withdrawn")
-        row = dataclasses.replace(withdrawn, **_author(service, caller, body), outcome=None, withdraws=override_id)
+        row = replace(
+            withdrawn,
+            id=service.runtime.ids.new("ovr"),
+            outcome=None,
+            key_owner=caller.owner,
+            withdraws=override_id,
+            created_at=service.runtime.clock.now(),
+            **body.model_dump(),
+        )
         await rows.insert_override(connection, row)
     return OverrideOut.model_validate(override_json(row, is_in_force=False))
 
@@ -331,10 +326,11 @@ async def list_reviews(
             agent=agent,
             task_id=task_id,
         )
-        page, next_cursor = paging.split(stored, lambda review: review.override.id)
-        existing = await rows.overrides_of(connection, {one.override.result_id for one in page})
-    in_force_ids = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
-    return ListOut(items=[_review_out(one, in_force_ids) for one in page], next_cursor=next_cursor)
+        page, next_cursor = paging.split(stored, lambda review: review.id)
+        existing = await rows.overrides_of(connection, {one.result_id for one in page})
+    in_force = {row.id for every in existing.values() for row in overrides_in_force(every).values()}
+    items = [ReviewOut.model_validate(override_json(one, is_in_force=one.id in in_force)) for one in page]
+    return ListOut(items=items, next_cursor=next_cursor)
 
 
 @router.get("/reviews/agreement")
@@ -368,12 +364,12 @@ async def export_reviews(
 
 
 def _agreement(reviews: Sequence[Review], model: str | None) -> AgreementOut:
-    in_force_rows = [one for one in _in_force(reviews) if model is None or one.override.model == model]
+    in_force_rows = [one for one in _in_force(reviews) if model is None or one.model == model]
     groups: dict[tuple[str, str], list[Override]] = defaultdict(list)
     for in_force_row in in_force_rows:
-        groups[in_force_row.task_id, in_force_row.override.model or ""].append(in_force_row.override)
+        groups[in_force_row.task_id, in_force_row.model or ""].append(in_force_row)
     return AgreementOut(
-        whole=AgreementFiguresOut.model_validate(_figures([in_force_row.override for in_force_row in in_force_rows])),
+        whole=AgreementFiguresOut.model_validate(_figures(in_force_rows)),
         items=[
             AgreementGroupOut.model_validate({"task_id": task_id, "model": name or None, **_figures(members)})
             for (task_id, name), members in sorted(groups.items())
@@ -385,24 +381,20 @@ def _in_force(reviews: Sequence[Review]) -> list[Review]:
     """Select the overrides in force. ``reviews`` is sorted newest first."""
     by_result: dict[str, list[Override]] = defaultdict(list)
     for one in reversed(reviews):
-        by_result[one.override.result_id].append(one.override)
+        by_result[one.result_id].append(one)
     ids = {row.id for every in by_result.values() for row in overrides_in_force(every).values()}
-    return [one for one in reviews if one.override.id in ids]
+    return [one for one in reviews if one.id in ids]
 
 
-def _figures(members: Iterable[Override]) -> dict[str, Any]:
-    every = list(members)
-    judged = [(row.verdict == "passed", row.outcome == "passed") for row in every if row.verdict in _VERDICTS]
-    return AgreementFiguresOut.fields(agreement_of(confusion_of(judged)), left_out=len(every) - len(judged))
+def _figures(members: Sequence[Override]) -> dict[str, Any]:
+    judged = [(row.verdict == "passed", row.outcome == "passed") for row in members if row.verdict in _VERDICTS]
+    agreement = agreement_of(confusion_of(judged))
+    figures = {name: FigureOut.of_record(getattr(agreement, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
+    counts = {"leaves": len(judged), "left_out": len(members) - len(judged), **dataclasses.asdict(agreement.confusion)}
+    return counts | figures
 
 
 _VERDICTS = frozenset({"passed", "failed"})
-
-
-def _review_out(review: Review, in_force_ids: set[str]) -> ReviewOut:
-    row = review.override
-    place = {"agent": review.agent, "task_id": review.task_id, "answer_name": review.answer_name}
-    return ReviewOut.model_validate({**override_json(row, is_in_force=row.id in in_force_ids), **place})
 
 
 def _leaf(body: str, key: str) -> JudgedNode:
@@ -417,28 +409,10 @@ def _leaf(body: str, key: str) -> JudgedNode:
     raise Problem(404, "UNKNOWN_LEAF", "Unknown leaf", errors=[("leaf", message)])
 
 
-def _author(service: Service, caller: Caller, body: OverrideIn | WithdrawalIn) -> dict[str, Any]:
-    """Return the fields of a new override that say who made it, why and when."""
-    return {
-        "id": service.runtime.ids.new("ovr"),
-        "reason": body.reason,
-        "by": body.by,
-        "key_owner": caller.owner,
-        "created_at": service.runtime.clock.now(),
-    }
-
-
 def _model(leaf: JudgedNode) -> str | None:
     """Return the model of the verdict, cut to the column size because task files can write any text there."""
     model = leaf.data.get("model")
     return None if model is None else storable_text(str(model))[:_MODEL_CHARS]
-
-
-async def _overrides_of(service: Service, caller: Caller, result_id: str) -> Sequence[Override]:
-    async with service.database.begin() as connection:
-        if await get_result(connection, result_id, owner=caller.visible_owner) is None:
-            raise not_found("result")
-        return (await rows.overrides_of(connection, [result_id])).get(result_id, ())
 
 
 async def _labels(

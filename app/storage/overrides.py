@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, RowMapping, Select, exists, insert, select
+from sqlalchemy import ColumnElement, exists, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.listings import below, equal
@@ -51,21 +51,16 @@ class ReviewedResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Review:
+class Review(Override):
     """Override with the agent, task and answer of its result."""
 
-    override: Override
     agent: str
     task_id: str
     answer_name: str
 
 
-_COLUMNS = tuple(overrides.c)
-
-
 async def insert_override(connection: AsyncConnection, override: Override) -> None:
-    values = {name: getattr(override, name) for name in override.__slots__}
-    await connection.execute(insert(overrides).values(values))
+    await connection.execute(insert(overrides).values(asdict(override)))
 
 
 async def lock_result(connection: AsyncConnection, result_id: str, *, owner: str | None) -> str | None:
@@ -78,7 +73,7 @@ async def lock_result(connection: AsyncConnection, result_id: str, *, owner: str
 async def overrides_of(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[Override]]:
     """Return the overrides by result ID, oldest first. Results without overrides are omitted."""
     by_result: dict[str, list[Override]] = defaultdict(list)
-    query = select(*_COLUMNS).where(overrides.c.result_id.in_(list(result_ids))).order_by(overrides.c.id)
+    query = select(overrides).where(overrides.c.result_id.in_(list(result_ids))).order_by(overrides.c.id)
     for row in (await connection.execute(query)).mappings():
         by_result[row["result_id"]].append(Override(**row))
     return by_result
@@ -94,9 +89,14 @@ async def list_reviews(
     task_id: str | None = None,
 ) -> list[Review]:
     """Return overrides, newest first. ``before`` is the ID of the last one of the previous page."""
-    query = _reviews(owner, agent, task_id).where(*below(overrides.c.id, before))
-    query = query.order_by(overrides.c.id.desc()).limit(limit)
-    return [_review(row) for row in (await connection.execute(query)).mappings()]
+    query = (
+        select(*overrides.c, results.c.agent, results.c.task_id, results.c.answer_name)
+        .join(results, results.c.id == overrides.c.result_id)
+        .where(*_of_results(owner, agent, task_id), *below(overrides.c.id, before))
+        .order_by(overrides.c.id.desc())
+        .limit(limit)
+    )
+    return [Review(**row) for row in (await connection.execute(query)).mappings()]
 
 
 async def list_reviewed(
@@ -132,19 +132,5 @@ def by_person(rows: Iterable[Override]) -> list[Override]:
     return list(latest.values())
 
 
-def _reviews(owner: str | None, agent: str | None, task_id: str | None) -> Select[tuple[object, ...]]:
-    return (
-        select(*_COLUMNS, results.c.agent, results.c.task_id, results.c.answer_name)
-        .join(results, results.c.id == overrides.c.result_id)
-        .where(*_of_results(owner, agent, task_id))
-    )
-
-
 def _of_results(owner: str | None, agent: str | None, task_id: str | None) -> list[ColumnElement[bool]]:
     return equal((results.c.owner, owner), (results.c.agent, agent), (results.c.task_id, task_id))
-
-
-def _review(row: RowMapping) -> Review:
-    fields = dict(row)
-    agent, task_id, answer_name = (str(fields.pop(name)) for name in ("agent", "task_id", "answer_name"))
-    return Review(override=Override(**fields), agent=agent, task_id=task_id, answer_name=answer_name)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, exists, insert, or_, select, text
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy import ColumnElement, RowMapping, Select, exists, or_, select, text
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import HIDES, SHOWS
@@ -80,45 +80,42 @@ class PageChange:
 
 async def insert_change(
     connection: AsyncConnection, change: PageChange, *, hides: Iterable[str] = (), shows: Iterable[str] = ()
-) -> None:
-    """Store a change, with the captures that it hides and those that are used because of it."""
+) -> bool:
+    """Store a change, with the captures that it hides and those that are used because of it.
+
+    Return False, and store nothing, if it undoes a change that is already undone.
+    """
     row = dataclasses.asdict(change)
     del row["undone_by"]
-    await connection.execute(insert(page_changes).values(row))
-    effects = {**dict.fromkeys(hides, HIDES), **dict.fromkeys(shows, SHOWS)}
-    if effects:
-        rows = [
-            {"change_id": change.id, "capture_id": capture, "key_sha256": change.key_sha256, "effect": effect}
-            for capture, effect in effects.items()
-        ]
+    query = insert(page_changes).values(row).on_conflict_do_nothing(constraint="undone_once")
+    if (await connection.execute(query.returning(page_changes.c.id))).first() is None:
+        return False
+    await insert_effects(connection, change, {**dict.fromkeys(hides, HIDES), **dict.fromkeys(shows, SHOWS)})
+    return True
+
+
+async def insert_effects(connection: AsyncConnection, change: PageChange, effects: Mapping[str, str]) -> None:
+    """Record the effects of a change on captures. They end when the change is undone."""
+    rows = [
+        {"change_id": change.id, "capture_id": capture, "key_sha256": change.key_sha256, "effect": effect}
+        for capture, effect in effects.items()
+    ]
+    if rows:
         await connection.execute(insert(page_change_captures), rows)
 
 
-async def insert_shown(connection: AsyncConnection, change: PageChange, capture_id: str) -> None:
-    """Record that a later capture is used because of a change, until that change is undone."""
-    row = {"change_id": change.id, "capture_id": capture_id, "key_sha256": change.key_sha256, "effect": SHOWS}
-    await connection.execute(insert(page_change_captures).values(row))
-
-
-async def active_flag(connection: AsyncConnection, key_sha256: str, owner: str | None) -> PageChange | None:
-    """Return the active flag of a URL that affects the answers of ``owner``, or None."""
-    actions = (ChangeAction.FLAG, ChangeAction.UNFLAG, ChangeAction.REVIEW)
+async def newest_change(
+    connection: AsyncConnection, key_sha256: str, owner: str | None, *actions: ChangeAction
+) -> PageChange | None:
+    """Return the newest change of a URL by one of ``actions`` that affects ``owner`` and is not undone, or None."""
     query = _changes().where(
         page_changes.c.key_sha256 == key_sha256,
         page_changes.c.action.in_(actions),
-        _affects(owner),
+        or_(page_changes.c.for_owner.is_(None), page_changes.c.for_owner == owner),
         ~is_undone(page_changes.c.id),
     )
     row = (await connection.execute(query.order_by(page_changes.c.id.desc()).limit(1))).mappings().first()
-    return None if row is None or row["action"] != ChangeAction.FLAG else _change(row)
-
-
-async def insert_undo(connection: AsyncConnection, undo: PageChange) -> bool:
-    """Store an undo. Return False if the change is already undone."""
-    row = dataclasses.asdict(undo)
-    del row["undone_by"]
-    query = upsert(page_changes).values(row).on_conflict_do_nothing(constraint="undone_once")
-    return (await connection.execute(query.returning(page_changes.c.id))).first() is not None
+    return None if row is None else _change(row)
 
 
 async def find_change(connection: AsyncConnection, change_id: str) -> PageChange | None:
@@ -142,27 +139,10 @@ async def list_changes(
     return [_change(row) for row in (await connection.execute(query)).mappings()]
 
 
-async def correction_of(connection: AsyncConnection, key_sha256: str, owner: str | None) -> PageChange | None:
-    """Return the newest correction of a URL that affects ``owner`` and is not undone, or None."""
-    query = _changes().where(
-        page_changes.c.key_sha256 == key_sha256,
-        page_changes.c.action == ChangeAction.EDIT,
-        _affects(owner),
-        ~is_undone(page_changes.c.id),
-    )
-    row = (await connection.execute(query.order_by(page_changes.c.id.desc()).limit(1))).mappings().first()
-    return None if row is None else _change(row)
-
-
 async def captures_answering(connection: AsyncConnection, key_sha256: str) -> list[str]:
     """Return the IDs of all captures that can be used for a key: its own, and those that were redirected to it."""
     has_key = or_(captures.c.key_sha256 == key_sha256, captures.c.final_key_sha256 == key_sha256)
     return list((await connection.execute(select(captures.c.id).where(has_key))).scalars())
-
-
-def _affects(owner: str | None) -> ColumnElement[bool]:
-    """Return the condition that a change affects the answers of ``owner``. None: those of all owners."""
-    return or_(page_changes.c.for_owner.is_(None), page_changes.c.for_owner == owner)
 
 
 def is_undone(change_id: ColumnElement[str]) -> ColumnElement[bool]:
@@ -287,7 +267,7 @@ class CitedUrl:
 
     key: str
     url: str
-    tasks: tuple[str, ...]
+    tasks: Sequence[str]
     leaves: int
     open_leaves: int
     answers: int
@@ -370,7 +350,12 @@ async def list_urls(
     capture_ids = {row[name] for row in rows for name in ("page_id", "latest_id")}
     cited_captures = select(captures.c.id, captures.c.record).where(captures.c.id.in_(capture_ids - {None}))
     records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(cited_captures)}
-    return [_cited(row, records) for row in rows]
+    cited = []
+    for row in rows:
+        fields: dict[str, Any] = {field.name: row.get(field.name) for field in dataclasses.fields(CitedUrl)}
+        fields |= {"page": records.get(row["page_id"]), "latest": records.get(row["latest_id"])}
+        cited.append(CitedUrl(**fields))
+    return cited
 
 
 async def list_tasks(
@@ -405,15 +390,3 @@ async def dependents_of(
     )
     filters = {"owner": owner, "agent": None, "task": None, "key": None, "keys": keys, "limit": limit}
     return [DependentResult(**row) for row in (await connection.execute(query, filters)).mappings()]
-
-
-def _cited(row: RowMapping, records: Mapping[str, Capture]) -> CitedUrl:
-    own: dict[str, Any] = {name: row[name] for name in _UNCHANGED_COLUMNS}
-    page, latest = records.get(row["page_id"]), records.get(row["latest_id"])
-    return CitedUrl(**own, tasks=tuple(row["tasks"]), page=page, latest=latest)
-
-
-_UNCHANGED_COLUMNS = (
-    "key", "url", "leaves", "open_leaves", "answers", "added", "deleted", "problem", "flagged", "flagged_by",
-    "reviewed", "reviewed_by", "needs_work", "to_url",
-)  # fmt: skip

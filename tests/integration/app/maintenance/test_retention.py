@@ -14,7 +14,7 @@ from sqlalchemy import text
 from app.maintenance.retention import prune
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
+from app.storage.page_changes import ChangeAction, PageChange, insert_change
 from app.storage.records import JobStatus
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
@@ -224,6 +224,6 @@ async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
             )  # fmt: skip
             await insert_change(connection, edit, shows=[page])
         undo = replace(edit, id="chg_undo", action=ChangeAction.UNDO, undoes=edit.id)
-        assert await insert_undo(connection, undo)
+        assert await insert_change(connection, undo)
     gone = await shelf.prune()
     assert gone.rows.captures == (undone,)
