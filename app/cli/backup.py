@@ -11,10 +11,9 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.database import run_in_database
 from app.console.errors import Exit, WrongUsage, reject_given, require_folder
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.runtime import has_database
+from app.console.runtime import run_in_database
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_blobs
@@ -23,7 +22,7 @@ from app.maintenance.backup import restore as restore_backup
 from app.maintenance.reindex import Rebuildable, RebuildReport, rebuild
 from app.settings import Settings
 from app.storage.captures import PostgresCaptureIndex
-from app.storage.database import open_database
+from app.storage.database import has_database, open_database
 from cache.capture_index import FolderIndex
 
 

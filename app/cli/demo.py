@@ -152,7 +152,7 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
 
 def _end(console: SafeConsole, finished: DemoRun) -> None:
     """Compare the scores with the expected ones, and raise an error if they differ."""
-    if finished.sandboxed is False:
+    if not finished.sandboxed:
         console.print(
             "[yellow]Note:[/] the browser ran WITHOUT its sandbox, because this machine does not support it. The demo "
             "opens only its own pages. assay serve does not run without a sandbox unless "

@@ -10,9 +10,9 @@ import typer
 
 from app.access.keys import create_key, load_keys, replace_key, revoke_stored_key
 from app.console.connection import JsonOption
-from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage, reject_given
+from app.console.runtime import run_in_database
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.storage.records import KeyRecord, Scope

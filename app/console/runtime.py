@@ -1,13 +1,30 @@
-"""Runtime of commands that work on stored pages without a server."""
+"""Database and runtime of commands that work without a server. The service need not run."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
+from app.console import event_loop
 from app.engine.runtime import Runtime, open_runtime
-from app.settings import Settings
-from app.storage.database import open_database
+from app.observability.logs import Redactor, configure_logging
+from app.settings import Settings, load_settings
+from app.storage.database import Database, has_database, open_database
+
+T = TypeVar("T")
+
+
+def run_in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
+    """Open the database of the service, run ``work`` and return its result. Logs only warnings, to stderr."""
+    settings = load_settings()
+    configure_logging(Redactor(settings.secrets), level="warning")
+
+    async def run() -> T:
+        async with open_database(settings, migrated=migrated) as database:
+            return await work(settings, database)
+
+    return event_loop.run(run())
 
 
 @asynccontextmanager
@@ -22,8 +39,3 @@ async def open_command_runtime(settings: Settings, *, shared: bool) -> AsyncIter
         if shared and has_database(settings):
             database = await stack.enter_async_context(open_database(settings))
         yield await stack.enter_async_context(open_runtime(settings, database, record_in_folder=True))
-
-
-def has_database(settings: Settings) -> bool:
-    """Return whether there is a database: a configured one, or the embedded one in the data folder."""
-    return settings.database_url is not None or (settings.data_dir / "postgres").is_dir()

@@ -26,7 +26,6 @@ from app.demo.site import DemoSite
 from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
 from app.interruption import INTERRUPTION
-from app.maintenance.doctor import browsers_sandboxed
 from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
@@ -52,11 +51,11 @@ class DemoAnswer:
 class DemoRun:
     """Outcome of the demo.
 
-    ``sandboxed`` tells whether the browser ran in its sandbox; None if no page was captured.
+    ``sandboxed`` tells whether the browser ran in its sandbox.
     """
 
     answers: tuple[DemoAnswer, ...]
-    sandboxed: bool | None
+    sandboxed: bool
     check: Mapping[str, Any] | None = None
     """Document of the citation check of the shipped report; None if the check failed."""
 
@@ -105,10 +104,10 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
             judged = await _judge(client, submissions, observer)
             observer.stage(f"checking the citations of {report_path().name}")
             check = await _check(client)
+            sandbox = (await client.get_health())["sandbox"]
             observer.stage("stopping the service and the website")
     answers = await asyncio.to_thread(_write_results, results_folder(settings), judged)
-    lines = (await asyncio.to_thread(log.read_text, encoding="utf-8", errors="replace")).splitlines()
-    return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines), check=check)
+    return DemoRun(answers=tuple(answers), sandboxed=sandbox != "off", check=check)
 
 
 async def _check(client: AsyncClient) -> Mapping[str, Any] | None:

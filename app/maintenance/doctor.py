@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import platform
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,15 +16,18 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from app.access.keys import load_keys
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
 from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import open_blobs, open_runtime
 from app.errors import AppError
+from app.maintenance.retention import missing_bodies
 from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings
+from app.storage.database import Database, has_database, open_database
 from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
 from cache.backends.browser_search import INSTALL_BROWSER
@@ -35,9 +37,6 @@ from cache.errors import CacheError
 from judges.errors import EXTRAS, JudgeError, LLMError, installed
 from judges.llm.missing_models import suggestions
 from judges.llm.providers import LEXICAL, ModelName, parse_judge, probe
-
-if TYPE_CHECKING:
-    from app.storage.database import Database
 
 WARN_BELOW_BYTES = 2 * 1024**3
 FAIL_BELOW_BYTES = 200 * 1024**2
@@ -55,7 +54,7 @@ class State(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """Result of one check. ``remedy`` says how to fix a problem; it is empty if there is none."""
 
@@ -77,10 +76,9 @@ async def run_checks(
         model: Model to probe at the end, which costs two small requests.
         on_check: Called with each result, in the order of the returned list.
     """
-    log = StringIO()
-    configure_logging(Redactor(settings.secrets), stream=log)
+    configure_logging(Redactor(settings.secrets), stream=StringIO())
     async with asyncio.TaskGroup() as group:
-        browser = group.create_task(check_browser(settings, log))
+        browser = group.create_task(check_browser(settings))
         stored = group.create_task(check_storage(settings))
         provider = group.create_task(check_model(settings))
         judges = group.create_task(check_judges(settings))
@@ -92,16 +90,15 @@ async def run_checks(
 
         add(check_program())
         add(await browser)
-        storage = await stored
-        for check in (storage.database, storage.evidence):
-            if check is not None:
-                add(check)
+        *storage, access = await stored
+        for check in storage:
+            add(check)
         add(check_keys(settings))
         add(await provider)
         add(await judges)
         add(await asyncio.to_thread(check_confinement, settings))
         add(check_disk(settings.data_dir))
-        add(storage.access)
+        add(access)
     if model is not None:
         add(await probe_model(settings, model))
     return checks
@@ -111,10 +108,10 @@ def check_program() -> Check:
     detail = f"assay {version('assay')} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
     missing = sorted({extra for extra in EXTRAS.values() if not installed(extra)})
     absent = f"; without the extras {', '.join(missing)} (`make setup-all`)" if missing else ""
-    return Check(name="program", state=State.OK, detail=detail + absent)
+    return Check("program", State.OK, detail + absent)
 
 
-async def check_browser(settings: Settings, log: StringIO) -> Check:
+async def check_browser(settings: Settings) -> Check:
     """Capture a local test page whose text is written by a script, to prove that the browser works."""
     began = time.monotonic()
     try:
@@ -132,21 +129,22 @@ async def check_browser(settings: Settings, log: StringIO) -> Check:
                 async with open_runtime(trial) as runtime:
                     capture = await runtime.pages.get(f"http://{address}/")
                     text = (await runtime.pages.evidence(capture)).text if capture.is_evidence else ""
+                    sandboxed = runtime.sandboxed()
     except (AppError, CacheError) as error:
-        return Check(name="browser", state=State.FAILED, detail=str(error), remedy=f"{INSTALL_BROWSER}.")
+        return Check("browser", State.FAILED, str(error), f"{INSTALL_BROWSER}.")
     seconds = time.monotonic() - began
     program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
     if SCRIPTED_TEXT not in text:
         detail = f"{program} did not render a simple page: {capture.outcome.value} {capture.detail}".rstrip()
-        return Check(name="browser", state=State.FAILED, detail=detail, remedy="Set ASSAY_BROWSER to another browser.")
-    if browsers_sandboxed(log.getvalue().splitlines()) is False:
+        return Check("browser", State.FAILED, detail, "Set ASSAY_BROWSER to another browser.")
+    if sandboxed is False:
         return Check(
-            name="browser",
-            state=State.WARNING,
-            detail=f"{program} runs WITHOUT its sandbox, as ASSAY_BROWSER_UNSANDBOXED allows",
-            remedy="Allow unprivileged user namespaces before you capture untrusted pages.",
+            "browser",
+            State.WARNING,
+            f"{program} runs WITHOUT its sandbox, as ASSAY_BROWSER_UNSANDBOXED allows",
+            "Allow unprivileged user namespaces before you capture untrusted pages.",
         )
-    return Check(name="browser", state=State.OK, detail=f"{program}, sandboxed; a page took {seconds:.1f} s")
+    return Check("browser", State.OK, f"{program}, sandboxed; a page took {seconds:.1f} s")
 
 
 @asynccontextmanager
@@ -166,29 +164,20 @@ async def _page_server() -> AsyncIterator[str]:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageChecks:
-    """Checks that need the database. ``evidence`` is None if there is no database yet, or if it cannot be opened."""
+async def check_storage(settings: Settings) -> list[Check]:
+    """Open the database once, as the service would. If the embedded one does not exist yet, try a temporary one.
 
-    database: Check
-    evidence: Check | None
-    access: Check
-
-
-async def check_storage(settings: Settings) -> StorageChecks:
-    """Open the database once, as the service would. If the embedded one does not exist yet, try a temporary one."""
+    The checks are of the database, of the evidence that an existing database refers to, and of the API keys.
+    """
     began = time.monotonic()
-    evidence = None
+    evidence: list[Check] = []
     stored_keys = 0
     try:
-        if _has_database(settings):
-            from app.access.keys import load_keys  # imported here because SQLAlchemy loads slowly
-            from app.storage.database import open_database
-
+        if has_database(settings):
             async with open_database(settings) as database:
                 await database.ping()
                 opened = time.monotonic()
-                evidence = await check_evidence(settings, database)
+                evidence = [await check_evidence(settings, database)]
                 stored_keys = sum(record.usable(datetime.now(UTC)) for record in await load_keys(database))
             location = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
         else:
@@ -199,39 +188,33 @@ async def check_storage(settings: Settings) -> StorageChecks:
             location = f"will be created in {settings.data_dir} (a temporary one works)"
     except AppError as error:
         failed = Check(
-            name="database",
-            state=State.FAILED,
-            detail=str(error),
-            remedy="Check ASSAY_DATABASE_URL, or unset it and make sure that ASSAY_DATA_DIR is writable.",
+            "database",
+            State.FAILED,
+            str(error),
+            "Check ASSAY_DATABASE_URL, or unset it and make sure that ASSAY_DATA_DIR is writable.",
         )
-        uncounted = Check(name="access", state=State.WARNING, detail=f"Cannot count the stored keys: {error}")
-        return StorageChecks(database=failed, evidence=None, access=uncounted)
+        uncounted = Check("access", State.WARNING, f"Cannot count the stored keys: {error}")
+        return [failed, uncounted]
     detail = f"PostgreSQL {location}, {opened - began:.1f} s to open"
-    database_check = Check(name="database", state=State.OK, detail=detail)
-    return StorageChecks(database=database_check, evidence=evidence, access=_access(settings, stored_keys))
-
-
-def _has_database(settings: Settings) -> bool:
-    return settings.database_url is not None or (settings.data_dir / "postgres").exists()
+    database_check = Check("database", State.OK, detail)
+    return [database_check, *evidence, _access(settings, stored_keys)]
 
 
 async def check_evidence(settings: Settings, database: Database) -> Check:
     """Check that every page body that the database refers to is stored. Some can be missing after a restore."""
-    from app.maintenance.retention import missing_bodies  # imported here because SQLAlchemy loads slowly
-
     try:
         referenced, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
     except (AppError, CacheError, ValueError) as error:
         remedy = "Check ASSAY_BLOBS and the credentials of the store."
-        return Check(name="evidence", state=State.FAILED, detail=str(error), remedy=remedy)
+        return Check("evidence", State.FAILED, str(error), remedy)
     if missing:
         return Check(
-            name="evidence",
-            state=State.WARNING,
-            detail=f"{missing} of {referenced} stored page bodies are missing",
-            remedy="Restore them from a backup. Until then, claims that need them are not judged.",
+            "evidence",
+            State.WARNING,
+            f"{missing} of {referenced} stored page bodies are missing",
+            "Restore them from a backup. Until then, claims that need them are not judged.",
         )
-    return Check(name="evidence", state=State.OK, detail=f"{referenced} stored page bodies")
+    return Check("evidence", State.OK, f"{referenced} stored page bodies")
 
 
 def _access(settings: Settings, stored_keys: int) -> Check:
@@ -240,7 +223,7 @@ def _access(settings: Settings, stored_keys: int) -> Check:
         detail = "no API keys: the service accepts requests from this machine only"
     else:
         detail = f"valid keys: {stored_keys} stored, {len(settings.api_keys)} of ASSAY_API_KEYS"
-    return Check(name="access", state=State.OK, detail=detail)
+    return Check("access", State.OK, detail)
 
 
 def check_keys(settings: Settings) -> Check:
@@ -249,10 +232,10 @@ def check_keys(settings: Settings) -> Check:
         ModelClients(settings, Limits.from_settings(settings), None).client(settings.model)
     except JudgeError as error:
         remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs no key."
-        return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
+        return Check("keys", State.FAILED, str(error), remedy)
     providers = set(parse_judge(settings.model).providers.values())
     needs = "needs no key" if providers == {LEXICAL} else "has a key (not tested)"
-    return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
+    return Check("keys", State.OK, f"model {settings.model} {needs}")
 
 
 async def check_model(settings: Settings) -> Check:
@@ -263,7 +246,7 @@ async def check_model(settings: Settings) -> Check:
     try:
         members = parse_judge(settings.model).members
     except JudgeError as error:
-        return Check(name="model", state=State.FAILED, detail=str(error), remedy="Set ASSAY_MODEL to provider/model.")
+        return Check("model", State.FAILED, str(error), "Set ASSAY_MODEL to provider/model.")
     checks = [await _check_model(settings.model_copy(update={"model": str(member)}), member) for member in members]
     return next((check for check in checks if check.state is not State.OK), checks[0])
 
@@ -271,30 +254,30 @@ async def check_model(settings: Settings) -> Check:
 async def _check_model(settings: Settings, name: ModelName) -> Check:
     if name.provider == LEXICAL:
         detail = "lexical: built in, compares words, needs no provider and costs nothing"
-        return Check(name="model", state=State.OK, detail=detail)
+        return Check("model", State.OK, detail)
     models = ModelClients(settings, Limits.from_settings(settings), None)
     try:
         warnings = await models.warnings(None)
         known = models.model_list(name.provider)
         listed = await known.listed() if known is not None else ()
     except JudgeError as error:
-        return Check(name="model", state=State.FAILED, detail=str(error), remedy="Set ASSAY_MODEL to provider/model.")
+        return Check("model", State.FAILED, str(error), "Set ASSAY_MODEL to provider/model.")
     finally:
         await models.aclose()
     if warnings:
         is_retired = "was shut down" in warnings[0]
         detail, _, remedy = warnings[0].partition(": ")
         state = State.FAILED if is_retired else State.WARNING
-        return Check(name="model", state=state, detail=detail, remedy=f"{remedy[:1].upper()}{remedy[1:]}.")
+        return Check("model", state, detail, f"{remedy[:1].upper()}{remedy[1:]}.")
     if listed and name.model not in {one.name for one in listed}:
         close = suggestions(name.model, listed, settings.prices)
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
         remedy = f"{hint}Set ASSAY_MODEL to a model that the provider lists."
         detail = f"{name} is not among the {len(listed)} models that the provider lists"
-        return Check(name="model", state=State.WARNING, detail=detail, remedy=remedy)
+        return Check("model", State.WARNING, detail, remedy)
     price = "price unknown (set ASSAY_PRICES)" if settings.prices.of(name.model) is None else "price known"
     is_listed = "listed by its provider" if listed else "its provider lists no models"
-    return Check(name="model", state=State.OK, detail=f"{name}: {is_listed}, {price}")
+    return Check("model", State.OK, f"{name}: {is_listed}, {price}")
 
 
 async def probe_model(settings: Settings, model: str) -> Check:
@@ -305,17 +288,17 @@ async def probe_model(settings: Settings, model: str) -> Check:
         reply = await probe(client, name)
     except LLMError as error:
         remedy = "Check the key, OPENAI_BASE_URL and the model's name."
-        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}", remedy=remedy)
+        return Check("model server", State.FAILED, f"{model}: {error}", remedy)
     except JudgeError as error:
-        return Check(name="model server", state=State.FAILED, detail=f"{model}: {error}")
+        return Check("model server", State.FAILED, f"{model}: {error}")
     finally:
         await models.aclose()
     images = "accepts images" if reply.images else "accepts no images: pages are judged on their text"
     detail = f"{model} uses {reply.request_format}; {images}. Stored in {settings.data_dir / 'dialects.json'}"
     if not reply.right:
         remedy = "Its replies have the right format but wrong content: try a more capable model."
-        return Check(name="model server", state=State.WARNING, detail=detail, remedy=remedy, facts=reply.facts)
-    return Check(name="model server", state=State.OK, detail=detail, facts=reply.facts)
+        return Check("model server", State.WARNING, detail, remedy, facts=reply.facts)
+    return Check("model server", State.OK, detail, facts=reply.facts)
 
 
 async def check_judges(settings: Settings) -> Check:
@@ -323,22 +306,22 @@ async def check_judges(settings: Settings) -> Check:
     if catalogue.broken:
         reasons = [problem.partition("\n")[0] for _, problem in sorted(catalogue.broken.items())]
         return Check(
-            name="judges",
-            state=State.FAILED,
-            detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
-            remedy="; ".join([*reasons, "`assay tasks show ID` shows all problems"]),
+            "judges",
+            State.FAILED,
+            f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
+            "; ".join([*reasons, "`assay tasks show ID` shows all problems"]),
         )
     lint = await lint_judges(catalogue.judges.values())
     lines = [f"{task}: {line}" for task, report in sorted(lint.items()) for line in report.lines()]
     if lines:
         return Check(
-            name="judges",
-            state=State.WARNING,
-            detail=f"{len(catalogue.judges)} tasks; {lines[0]}" + (f" ({len(lines) - 1} more)" if lines[1:] else ""),
-            remedy="List all findings: assay tasks.",
+            "judges",
+            State.WARNING,
+            f"{len(catalogue.judges)} tasks; {lines[0]}" + (f" ({len(lines) - 1} more)" if lines[1:] else ""),
+            "List all findings: assay tasks.",
             facts={"lint": {task: report.findings for task, report in sorted(lint.items())}},
         )
-    return Check(name="judges", state=State.OK, detail=f"{len(catalogue.judges)} tasks, no lint findings")
+    return Check("judges", State.OK, f"{len(catalogue.judges)} tasks, no lint findings")
 
 
 def check_confinement(settings: Settings) -> Check:
@@ -349,22 +332,22 @@ def check_confinement(settings: Settings) -> Check:
         separated = ", ".join(part for part in (f"user {DEFAULT_UID}", separated) if part)
     if not separated:
         return Check(
-            name="isolation",
-            state=State.WARNING,
-            detail=f"task files and the browser can read the files of the service: no Landlock, and {problem}",
-            remedy="Use Linux 5.13 or newer.",
+            "isolation",
+            State.WARNING,
+            f"task files and the browser can read the files of the service: no Landlock, and {problem}",
+            "Use Linux 5.13 or newer.",
         )
     detail = f"task files and the browser: {separated}; "
     if shared := own_network_problem(None if problem else DEFAULT_UID + 1):
         bounds = "only to temporary ports" if landlock >= LANDLOCK_TCP else "anywhere"
         return Check(
-            name="isolation",
-            state=State.WARNING,
-            detail=f"{detail}the browser shares the network of the service ({shared}): a browser that a page has taken "
+            "isolation",
+            State.WARNING,
+            f"{detail}the browser shares the network of the service ({shared}): a browser that a page has taken "
             f"over can connect {bounds}, and send UDP",
-            remedy="Allow user namespaces and the kernel module veth.",
+            "Allow user namespaces and the kernel module veth.",
         )
-    return Check(name="isolation", state=State.OK, detail=f"{detail}the browser reaches only the egress proxy")
+    return Check("isolation", State.OK, f"{detail}the browser reaches only the egress proxy")
 
 
 def _free_bytes(place: Path) -> int:
@@ -382,29 +365,11 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
     except OSError as error:
         detail = f"cannot write in {place} for ASSAY_DATA_DIR={data_dir}: {error.strerror}"
         remedy = "Set ASSAY_DATA_DIR to a folder that can be written."
-        return Check(name="disk", state=State.FAILED, detail=detail, remedy=remedy)
+        return Check("disk", State.FAILED, detail, remedy)
     bytes_free = free_bytes(place)
     detail = f"{bytes_free / 1024**3:.1f} GiB free for {data_dir}"
     if bytes_free < FAIL_BELOW_BYTES:
-        return Check(name="disk", state=State.FAILED, detail=detail, remedy="Free some space, or set ASSAY_DATA_DIR.")
+        return Check("disk", State.FAILED, detail, "Free some space, or set ASSAY_DATA_DIR.")
     if bytes_free < WARN_BELOW_BYTES:
-        return Check(name="disk", state=State.WARNING, detail=detail, remedy="A captured page takes about 1 MB.")
-    return Check(name="disk", state=State.OK, detail=detail)
-
-
-STARTED = "browser started"
-
-
-def browsers_sandboxed(log_lines: Iterable[str]) -> bool | None:
-    """Return False if any browser started without a sandbox, None if no browser was started."""
-    sandboxed: bool | None = None
-    for line in log_lines:
-        if STARTED not in line:
-            continue
-        try:
-            event = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(event, dict) and event.get("event") == STARTED:
-            sandboxed = bool(event.get("sandboxed")) and sandboxed is not False
-    return sandboxed
+        return Check("disk", State.WARNING, detail, "A captured page takes about 1 MB.")
+    return Check("disk", State.OK, detail)

@@ -178,6 +178,11 @@ def _is_lost(error: DBAPIError) -> bool:
     return str(state)[:2] in ("08", "40", "53", "57", "58")
 
 
+def has_database(settings: Settings) -> bool:
+    """Return whether there is a database: a configured one, or the embedded one in the data folder."""
+    return settings.database_url is not None or (settings.data_dir / "postgres").is_dir()
+
+
 @asynccontextmanager
 async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIterator[Database]:
     """Open the database of ``ASSAY_DATABASE_URL``, or the embedded one in the data folder.

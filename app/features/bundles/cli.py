@@ -11,9 +11,9 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.database import run_in_database
 from app.console.errors import Exit, WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption, judging_settings, quiet_logging
+from app.console.runtime import run_in_database
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text
 from app.engine.public_cache import PublicCache
