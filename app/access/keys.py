@@ -29,7 +29,7 @@ from app.clock import Clock
 from app.settings import ConfiguredKey, Settings
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.keys import expire_key, find_key, insert_key, list_keys, revoke_key
+from app.storage.keys import expire_key, find_key, insert_key, load_keys
 from app.storage.records import KeyRecord, Scope
 
 MAX_CACHE_AGE_S = 5.0
@@ -103,18 +103,6 @@ async def replace_key(
         key, record = new_key(old.owner, old.scope, now=now, expires_at=expires_at)
         await insert_key(connection, record)
     return key, record
-
-
-async def revoke_stored_key(database: Database, key_id: str, *, now: datetime) -> KeyRecord | None:
-    """Revoke a key. Return None if it does not exist."""
-    async with database.begin() as connection:
-        return await revoke_key(connection, key_id, now=now)
-
-
-async def load_keys(database: Database) -> list[KeyRecord]:
-    """Return all keys, including expired and revoked ones, oldest first."""
-    async with database.begin() as connection:
-        return await list_keys(connection)
 
 
 class KeyAuthenticator:

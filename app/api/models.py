@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
 
@@ -10,12 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
 from app.api.figures import ScoreOut, score_out
+from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
 from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
 
 Item = TypeVar("Item")
+Row = TypeVar("Row")
 MAX_ANSWERS = 100
 Priority: TypeAlias = Annotated[
     int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
@@ -298,6 +301,14 @@ class ListOut(BaseModel, Generic[Item]):
 
     items: list[Item]
     next_cursor: str | None = None
+
+    @classmethod
+    def page(
+        cls, rows: Sequence[Row], paging: PageRequest, key: Callable[[Row], str], out: Callable[[Row], Item]
+    ) -> ListOut[Item]:
+        """Return the page of a list from up to ``paging.limit + 1`` rows. ``key`` is the cursor of a row."""
+        shown, next_cursor = paging.split(rows, key)
+        return cls(items=[out(row) for row in shown], next_cursor=next_cursor)
 
 
 class LintFindingOut(RecordModel):

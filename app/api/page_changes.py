@@ -72,8 +72,7 @@ async def list_page_changes(
             task_id=task_id,
             owner=caller.visible_owner,
         )
-    page, next_cursor = paging.split(page_changes, lambda change: change.id)
-    return ListOut(items=[PageChangeOut.of_record(change) for change in page], next_cursor=next_cursor)
+    return ListOut.page(page_changes, paging, lambda change: change.id, PageChangeOut.of_record)
 
 
 @router.post("", status_code=201)

@@ -228,8 +228,7 @@ async def list_cited_urls(
             limit=paging.limit + 1,
             after=paging.cursor,
         )
-    page, next_cursor = paging.split(cited_urls, lambda cited: cited.key)
-    return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=next_cursor)
+    return ListOut.page(cited_urls, paging, lambda cited: cited.key, CitedUrlOut.of)
 
 
 @router.get("/tasks")
@@ -299,8 +298,7 @@ async def list_pages(
             problem=problem if isinstance(problem, bool) else None,
             outcome=problem if isinstance(problem, CaptureOutcome) else None,
         )
-    page, next_cursor = paging.split(captures, lambda capture: capture.id)
-    return ListOut(items=[PageOut.of(capture) for capture in page], next_cursor=next_cursor)
+    return ListOut.page(captures, paging, lambda capture: capture.id, PageOut.of)
 
 
 @router.get("/{page_id}")

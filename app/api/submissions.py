@@ -141,7 +141,7 @@ async def list_submissions(
         page, next_cursor = paging.split(found, str)
         records = await rows.get_submissions(connection, page)
         counts = await rows.job_counts(connection, page)
-        jobs = await rows.jobs_of_submissions(connection, page) if "jobs" in (include or ()) else None
+        jobs = await rows.jobs_of_submissions(connection, *page) if "jobs" in (include or ()) else None
     items = [
         SubmissionSummaryOut.of_record(
             record,
@@ -216,7 +216,7 @@ async def delete_submission(
     async with service.database.begin() as connection:
         if await rows.get_submission(connection, submission_id, owner=caller.visible_owner) is None:
             raise not_found("submission")
-        jobs = await rows.jobs_of_submission(connection, submission_id, lock=True)
+        jobs = await rows.jobs_of_submissions(connection, submission_id, lock=True)
         if any(not job.has_ended for job in jobs):
             raise Problem(409, "CONFLICT", f"Jobs are unfinished: POST /v1/submissions/{submission_id}/cancel first")
         if not force:
@@ -241,7 +241,7 @@ async def _submission_out(service: Service, submission_id: str, caller: Caller) 
         record = await rows.get_submission(connection, submission_id, owner=caller.visible_owner)
         if record is None:
             raise not_found("submission")
-        jobs = await rows.jobs_of_submission(connection, submission_id)
+        jobs = await rows.jobs_of_submissions(connection, submission_id)
         return SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
 
 

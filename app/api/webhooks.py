@@ -113,8 +113,7 @@ async def list_webhooks(
         found = await rows.list_webhooks(
             connection, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
-    page, next_cursor = paging.split(found, lambda webhook: webhook.id)
-    return ListOut(items=[WebhookOut.of_record(webhook) for webhook in page], next_cursor=next_cursor)
+    return ListOut.page(found, paging, lambda webhook: webhook.id, WebhookOut.of_record)
 
 
 @router.delete("/{webhook_id}")
@@ -146,8 +145,7 @@ async def list_webhook_deliveries(
     before = None if paging.cursor is None else int(paging.cursor)
     async with service.database.begin() as connection:
         found = await rows.list_deliveries(connection, webhook_id, limit=paging.limit + 1, before=before)
-    page, next_cursor = paging.split(found, lambda delivery: str(delivery.position))
-    return ListOut(items=[DeliveryOut.of_record(delivery) for delivery in page], next_cursor=next_cursor)
+    return ListOut.page(found, paging, lambda delivery: str(delivery.position), DeliveryOut.of_record)
 
 
 async def _find(service: Service, caller: Caller, webhook_id: str) -> Webhook:

@@ -8,13 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from app.access.keys import create_key, load_keys, replace_key, revoke_stored_key
+from app.access.keys import create_key, replace_key
 from app.console.connection import JsonOption
 from app.console.durations import duration
 from app.console.errors import WrongUsage, reject_given
 from app.console.runtime import run_in_database
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
+from app.storage.keys import load_keys, revoke_key
 from app.storage.records import KeyRecord, Scope
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -88,7 +89,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key. All processes reject it within 5 seconds."""
-    record = run_in_database(lambda _, database: revoke_stored_key(database, key_id, now=datetime.now(UTC)))
+    record = run_in_database(lambda _, database: revoke_key(database, key_id, now=datetime.now(UTC)))
     if record is None:
         raise WrongUsage(f"no key {key_id!r}; `assay admin keys list` lists all keys")
     if as_json:

@@ -18,7 +18,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from app.access.keys import load_keys
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
 from app.engine.model_clients import Limits, ModelClients
@@ -29,6 +28,7 @@ from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings
 from app.storage.database import Database, has_database, open_database
 from app.storage.embedded import EmbeddedPostgres
+from app.storage.keys import load_keys
 from cache.backends.browser_process import own_network_problem
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version

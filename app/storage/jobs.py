@@ -14,7 +14,21 @@ from datetime import datetime
 from typing import Any
 
 from psycopg.rows import dict_row
-from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, exists, func, literal, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Executable,
+    Float,
+    RowMapping,
+    and_,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
@@ -57,7 +71,7 @@ async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | No
 
 async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str]) -> list[Job]:
     query = select(jobs).where(jobs.c.id.in_(list(job_ids)))
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+    return await _jobs(connection, query)
 
 
 async def job_counts(connection: AsyncConnection, submission_ids: Sequence[str]) -> dict[str, dict[str, int]]:
@@ -71,16 +85,10 @@ async def job_counts(connection: AsyncConnection, submission_ids: Sequence[str])
     return counted
 
 
-async def jobs_of_submissions(connection: AsyncConnection, submission_ids: Sequence[str]) -> list[Job]:
+async def jobs_of_submissions(connection: AsyncConnection, *submission_ids: str, lock: bool = False) -> list[Job]:
+    """Return the jobs of submissions in the order of their answers. ``lock`` locks their rows (FOR UPDATE)."""
     query = select(jobs).where(jobs.c.submission_id.in_(submission_ids)).order_by(jobs.c.submission_id, jobs.c.position)
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
-
-
-async def jobs_of_submission(connection: AsyncConnection, submission_id: str, *, lock: bool = False) -> list[Job]:
-    """Return the jobs of a submission in the order of its answers. ``lock`` locks their rows (FOR UPDATE)."""
-    query = select(jobs).where(jobs.c.submission_id == submission_id).order_by(jobs.c.position)
-    query = query.with_for_update() if lock else query
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+    return await _jobs(connection, query.with_for_update() if lock else query)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +122,7 @@ async def list_jobs(
         is_superseded = exists().where(*same, newer.c.run.is_not_distinct_from(jobs.c.run), newer.c.id > jobs.c.id)
         filters.append(is_superseded if superseded else ~is_superseded)
     query = select(jobs).where(and_(True, *filters)).order_by(jobs.c.id.desc()).limit(limit)
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+    return await _jobs(connection, query)
 
 
 async def with_scores(connection: AsyncConnection, listed: Sequence[Job]) -> list[ListedJob]:
@@ -249,7 +257,7 @@ async def paused_models(connection: AsyncConnection) -> list[str | None]:
 async def paused_jobs(connection: AsyncConnection, model: str | None, *, limit: int) -> list[Job]:
     """Return the jobs that are paused because of a model, oldest first."""
     query = select(jobs).where(_paused(), jobs.c.paused_budget_id.is_(None), jobs.c.model.is_not_distinct_from(model))
-    return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
+    return await _jobs(connection, query.order_by(jobs.c.id).limit(limit))
 
 
 async def jobs_with_raised_budget(
@@ -269,7 +277,7 @@ async def jobs_with_raised_budget(
         .outerjoin(submissions, submissions.c.id == jobs.c.paused_budget_id)
         .where(_paused(), jobs.c.paused_budget_id.is_not(None), or_(present.is_(None), present > jobs.c.paused_limit))
     )
-    return [_job(row) for row in (await connection.execute(query.order_by(jobs.c.id).limit(limit))).mappings()]
+    return await _jobs(connection, query.order_by(jobs.c.id).limit(limit))
 
 
 async def requeue(connection: AsyncConnection, fence: Fence, *, queue_id: int, extra_attempts: int = 0) -> bool:
@@ -315,7 +323,7 @@ async def cancel_jobs(
         )
         .returning(*jobs.c)
     )
-    cancelled = [_job(row) for row in (await connection.execute(query)).mappings()] if ids else []
+    cancelled = await _jobs(connection, query) if ids else []
     await connection.execute(select(func.pg_notify(CHANNEL, jobs.c.id)).where(jobs.c.id.in_(ids)))
     return cancelled
 
@@ -340,7 +348,7 @@ async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, at
 async def jobs_of_entries(connection: AsyncConnection, queue_ids: Iterable[int]) -> list[Job]:
     """Return the unfinished jobs of these queue entries."""
     query = select(jobs).where(jobs.c.queue_id.in_(list(queue_ids)), jobs.c.status.not_in(list(TERMINAL)))
-    return [_job(row) for row in (await connection.execute(query)).mappings()]
+    return await _jobs(connection, query)
 
 
 async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
@@ -350,7 +358,7 @@ async def jobs_without_entry(connection: AsyncConnection) -> list[Job]:
         " WHERE jobs.status IN ('queued', 'running') AND (entry.id IS NULL OR entry.status NOT IN ('todo', 'doing'))"
         " AND NOT (jobs.status = 'queued' AND jobs.stage IS NOT DISTINCT FROM :paused)"
     )
-    return [_job(row) for row in (await connection.execute(query, {"paused": PAUSED})).mappings()]
+    return await _jobs(connection, query.bindparams(paused=PAUSED))
 
 
 async def is_fence_valid(connection: AsyncConnection, fence: Fence) -> bool:
@@ -405,6 +413,10 @@ async def _change(connection: AsyncConnection, condition: ColumnElement[bool], *
     return _job(row)
 
 
+async def _jobs(connection: AsyncConnection, query: Executable) -> list[Job]:
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
 _PEEK = f"SELECT {', '.join(_FIELDS)} FROM jobs WHERE id = %s AND (%s::text IS NULL OR owner = %s)"  # noqa: S608 - names
 
 
@@ -422,16 +434,17 @@ async def get_submission(
     """Return one submission, or None. ``owner`` limits the query to one owner."""
     query = select(submissions).where(submissions.c.id == submission_id, *equal((submissions.c.owner, owner)))
     row = (await connection.execute(query)).mappings().first()
-    return None if row is None else SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
+    return None if row is None else _submission(row)
 
 
 async def get_submissions(connection: AsyncConnection, submission_ids: Sequence[str]) -> list[SubmissionRecord]:
     """Return submissions, newest first."""
     query = select(submissions).where(submissions.c.id.in_(submission_ids)).order_by(submissions.c.id.desc())
-    return [
-        SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
-        for row in (await connection.execute(query)).mappings()
-    ]
+    return [_submission(row) for row in (await connection.execute(query)).mappings()]
+
+
+def _submission(row: RowMapping) -> SubmissionRecord:
+    return SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
 
 
 async def set_budget(

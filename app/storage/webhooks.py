@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import RowMapping, delete, func, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.direct_pool import DirectConnection
@@ -70,7 +69,7 @@ TEST_EVENT = "webhook.test"
 
 
 async def insert_webhook(connection: AsyncConnection, webhook: Webhook) -> None:
-    await connection.execute(insert(webhooks).values(**_values(webhook)))
+    await connection.execute(insert(webhooks).values(**asdict(webhook)))
 
 
 async def insert_submission_webhook(connection: DirectConnection, webhook: Webhook) -> None:
@@ -78,7 +77,7 @@ async def insert_submission_webhook(connection: DirectConnection, webhook: Webho
     await connection.execute(
         "INSERT INTO webhooks (id, owner, url, secret, description, submission_id, created_at)"
         " VALUES (%(id)s, %(owner)s, %(url)s, %(secret)s, %(description)s, %(submission_id)s, %(created_at)s)",
-        _values(webhook),
+        asdict(webhook),
     )
 
 
@@ -124,7 +123,7 @@ async def queue_test(connection: AsyncConnection, webhook: Webhook, *, now: date
     """Queue a test event."""
     values = {"webhook_id": webhook.id, "owner": webhook.owner, "event": TEST_EVENT, "created_at": now, "next_at": now}
     query = insert(webhook_deliveries).values(**values).returning(*_DELIVERY)
-    return _delivery((await connection.execute(query)).mappings().one())
+    return Delivery(**(await connection.execute(query)).mappings().one())
 
 
 async def list_deliveries(
@@ -134,7 +133,7 @@ async def list_deliveries(
     chosen = (webhook_deliveries.c.webhook_id == webhook_id, *below(webhook_deliveries.c.position, before))
     query = select(*_DELIVERY).where(*chosen)
     found = await connection.execute(query.order_by(webhook_deliveries.c.position.desc()).limit(limit))
-    return [_delivery(row) for row in found.mappings()]
+    return [Delivery(**row) for row in found.mappings()]
 
 
 async def lease_due(
@@ -205,11 +204,3 @@ async def record_attempt(
 
 
 _DELIVERY = tuple(column for column in webhook_deliveries.c if column.name not in {"snapshot", "owner"})
-
-
-def _delivery(row: RowMapping) -> Delivery:
-    return Delivery(**row)
-
-
-def _values(webhook: Webhook) -> dict[str, Any]:
-    return {name: getattr(webhook, name) for name in Webhook.__slots__}

@@ -24,7 +24,7 @@ from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, r
 from app.jobs.intake import JobOptions, JudgeAgain
 from app.service import Service
 from app.storage.budgets import get_spent
-from app.storage.jobs import get_submission, jobs_of_submission
+from app.storage.jobs import get_submission, jobs_of_submissions
 from app.storage.records import TERMINAL, Job, JobStatus, SubmissionRecord
 
 router = APIRouter(prefix="/v1/rescores", tags=["rescores"], route_class=StrictJsonRoute)
@@ -215,7 +215,7 @@ async def _find(service: Service, caller: Caller, rescore_id: str) -> tuple[Subm
         record = await get_submission(connection, rescore_id, owner=caller.visible_owner)
         if record is None or not rescore_id.startswith(f"{storage.ID_PREFIX}_"):
             raise not_found("rescore")
-        return record, await jobs_of_submission(connection, rescore_id)
+        return record, await jobs_of_submissions(connection, rescore_id)
 
 
 async def _compare(service: Service, jobs: Sequence[Job], earlier: Mapping[str, str]) -> list[RescoredAnswer]:

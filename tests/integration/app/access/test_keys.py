@@ -10,12 +10,11 @@ from app.access.keys import (
     MAX_CACHE_AGE_S,
     KeyAuthenticator,
     create_key,
-    load_keys,
     replace_key,
-    revoke_stored_key,
 )
 from app.clock import SystemClock
 from app.storage.database import Database
+from app.storage.keys import load_keys, revoke_key
 from app.storage.records import Scope
 from tests.fakes.settings import settings_for_tests
 
@@ -45,7 +44,7 @@ async def test_key_of_other_process_is_accepted_immediately(database: Database, 
 async def test_revoked_key_is_rejected_everywhere_within_five_seconds(database: Database):
     key, record = await create_key(database, "otter", Scope.ADMIN, now=now())
     authenticators = [await authenticator_on(database), await authenticator_on(database)]
-    assert await revoke_stored_key(database, record.id, now=now()) is not None
+    assert await revoke_key(database, record.id, now=now()) is not None
     for authenticator in authenticators:
         assert authenticator._read_at is not None
         authenticator._read_at -= MAX_CACHE_AGE_S  # five seconds later, without the regular refresh
@@ -65,7 +64,7 @@ async def test_old_and_new_key_overlap_during_replacement(database: Database):
 
 async def test_revoked_key_cannot_be_replaced(database: Database):
     _, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
-    await revoke_stored_key(database, record.id, now=now())
+    await revoke_key(database, record.id, now=now())
     assert await replace_key(database, record.id, now=now(), old_expires_at=now()) is None
     assert await replace_key(database, "nothing", now=now(), old_expires_at=now()) is None
     assert len(await load_keys(database)) == 1

@@ -11,7 +11,7 @@ from answers.submission import Answer, Submission
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
 from app.storage.idempotency import IdempotencyKey
-from app.storage.jobs import answer_text, jobs_of_submission
+from app.storage.jobs import answer_text, jobs_of_submissions
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -60,7 +60,7 @@ async def test_long_answers_are_sent_in_batches(rig: Rig, monkeypatch: pytest.Mo
     texts = [letter * 400_000 for letter in "abcde"]
     [accepted] = (await accept(rig, submission(*texts)))["all"]
     async with rig.database.begin() as connection:
-        jobs = await jobs_of_submission(connection, accepted["id"])
+        jobs = await jobs_of_submissions(connection, accepted["id"])
         stored = [await answer_text(connection, job.answer_sha256) for job in jobs]
     assert stored == texts
     assert [round(chars / 400_000) for chars in sent] == [2, 2, 1]
