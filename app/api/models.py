@@ -10,12 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
-from app.api.figures import ScoreOut, score_out
 from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
 from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
+from rubrics.scoring import Score
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
@@ -62,6 +62,25 @@ class RecordModel(BaseModel):
         """Return the model with the fields of ``record``, except ``others``, which the record lacks or replaces."""
         names = cls.model_fields.keys() - others.keys()
         return cls.model_validate({name: getattr(record, name) for name in names} | others)
+
+
+class OpenModel(BaseModel):
+    """Response model that passes fields on that it does not name."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class ScoreOut(BaseModel):
+    """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
+
+    value: float | None = None
+    low: float
+    high: float
+
+
+def score_out(score: Score | None) -> ScoreOut | None:
+    """Return a score for the API; None stays None."""
+    return None if score is None else ScoreOut(value=score.value, low=score.low, high=score.high)
 
 
 class AnswerIn(BaseModel):

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
 
 from answers.submission import Submission
 from app.console import event_loop
@@ -31,8 +25,9 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
+from app.console.progress import ProgressBoard
 from app.console.runtime import open_command_runtime
-from app.console.streams import print_json, stderr_console
+from app.console.streams import counted, print_json, stderr_console
 from app.engine.precapture import CapturedPage, capture_pages, cited_in
 from app.engine.public_cache import PublicCache
 from app.settings import Settings
@@ -82,71 +77,31 @@ async def _run(
         if public is not None and not refresh:
             for (agent, task_id), by_url in cited.items():
                 await public.import_pages(runtime, agent, task_id, by_url)
-        with CaptureTable(stderr_console(), len(urls)) as table:
-            pages = await capture_pages(runtime, urls, table.add_page, refresh=refresh, near=near)
+        console = stderr_console()
+        with ProgressBoard(console, len(urls), unit="pages") as board:
+            pages = await capture_pages(
+                runtime, urls, lambda page: board.finish(page.url, _line(page)), refresh=refresh, near=near
+            )
+        outcomes = ", ".join(f"{count} {name}" for name, count in Counter(map(_outcome, pages)).most_common())
+        console.print_line(f"{counted(len(pages), 'page')}: {outcomes}")
         if public is not None:
             for (agent, task_id), by_url in cited.items():
                 await public.export_pages(runtime, agent, task_id, by_url)
     return pages
 
 
-class CaptureTable:
-    """Table of captured pages by outcome, with the capture rate.
+def _line(page: CapturedPage) -> str:
+    """Return a line with markup for a page: its outcome, URL and detail."""
+    detail = page.error or (page.capture.detail if page.capture is not None else "")
+    outcome = f"{_outcome(page):<15}"
+    outcome = outcome if page.is_conclusive else f"[yellow]{outcome}[/]"
+    return f"{outcome}  {escape(page.url)}  {escape(detail)}".rstrip()
 
-    It is live on a terminal. Otherwise each page prints one line, and the table is printed at the end.
-    """
 
-    def __init__(self, console: Console, total: int) -> None:
-        self._console = console
-        self._total = total
-        self._started = time.monotonic()
-        self._usable: Counter[str] = Counter()
-        self._failed: Counter[str] = Counter()
-        self._new = 0
-        self._live = Live(self._table(), console=console, auto_refresh=console.is_terminal)
-
-    def __enter__(self) -> CaptureTable:
-        if self._console.is_terminal:
-            self._live.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
-        if self._console.is_terminal:
-            self._live.stop()
-        elif exc is None:
-            self._console.print(self._table())
-
-    def add_page(self, page: CapturedPage) -> None:
-        is_gone = page.capture is not None and page.capture.gone
-        name = (
-            "captured before"
-            if page.known and page.is_conclusive and not is_gone
-            else "gone"
-            if is_gone
-            else page.outcome
-        )
-        (self._usable if page.is_conclusive else self._failed)[name] += 1
-        self._new += not page.known
-        detail = page.error or (page.capture.detail if page.capture is not None else "")
-        if not page.is_conclusive or not self._console.is_terminal:
-            self._console.print(f"{name:<15}  {escape(page.url)}  {escape(detail)}".rstrip(), soft_wrap=True)
-        self._live.update(self._table(), refresh=self._console.is_terminal)
-
-    def _table(self) -> Table:
-        done, failed = self._usable.total() + self._failed.total(), self._failed.total()
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_footer=True)
-        table.add_column("", footer="done")
-        table.add_column("pages", justify="right", footer=f"{done} of {self._total}")
-        table.add_column("", footer=f"{failed} failed, {self._rate()}" if failed else self._rate())
-        for outcome, count in self._usable.most_common():
-            table.add_row(outcome, str(count), "")
-        for outcome, count in self._failed.most_common():
-            table.add_row(outcome, str(count), "failed", style="yellow")
-        return table
-
-    def _rate(self) -> str:
-        minutes = max(time.monotonic() - self._started, 1e-3) / 60
-        return f"{self._new / minutes:.0f} pages/min" if self._new else "no new captures"
+def _outcome(page: CapturedPage) -> str:
+    if page.capture is not None and page.capture.gone:
+        return "gone"
+    return "captured before" if page.known and page.is_conclusive else page.outcome
 
 
 def _as_json(page: CapturedPage) -> dict[str, object]:

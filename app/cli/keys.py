@@ -10,8 +10,7 @@ import typer
 
 from app.access.keys import create_key, replace_key
 from app.console.connection import JsonOption
-from app.console.durations import duration
-from app.console.errors import WrongUsage, reject_given
+from app.console.errors import WrongUsage, duration, reject_given
 from app.console.runtime import run_in_database
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import JsonOption
-from app.console.durations import duration
+from app.console.errors import duration
 from app.console.runtime import run_in_database
 from app.console.streams import print_json, print_line
 from app.engine.runtime import open_blobs

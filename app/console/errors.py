@@ -1,4 +1,4 @@
-"""Errors of commands, with their exit codes.
+"""Errors of commands, with their exit codes, and checks of their arguments.
 
 CliError                1
 ├── WrongUsage          2   invalid arguments: unknown task, missing folder
@@ -9,6 +9,8 @@ CliError                1
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +50,21 @@ def require_folder(option: str, folder: Path) -> None:
     """Raise WrongUsage unless ``folder``, the value of ``option``, exists."""
     if not folder.is_dir():
         raise WrongUsage(f"{option} {folder}: no such folder")
+
+
+_UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def duration(text: str, *, option: str) -> timedelta:
+    """Parse the value of ``option``.
+
+    Raises:
+        WrongUsage: The value is not a duration.
+    """
+    match = re.fullmatch(r"([0-9]{1,6})([mhdw])", text.strip().lower())
+    if match is None:
+        raise WrongUsage(f"{option} {text!r}: use a number followed by m, h, d or w, for example 30d")
+    return timedelta(seconds=int(match[1]) * _UNITS_S[match[2]])
 
 
 def reject_given(context: typer.Context, problem: str, *options: str) -> None:

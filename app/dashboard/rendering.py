@@ -1,16 +1,22 @@
-"""Template rendering, and the HTTP headers of all dashboard pages."""
+"""Template rendering, static files, and the HTTP headers of all dashboard pages.
+
+Static files (stylesheets, scripts) are served under URLs that contain a hash of their content, for caching.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from typing import Any, Final
 
+from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 
 from app.dashboard import charts, wording
-from app.dashboard.assets import Assets
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -42,6 +48,13 @@ SECTIONS: Final[Mapping[str, Sequence[tuple[str, str, str]]]] = {
     ),
 }
 """Pages of a menu entry: the name that pages pass as ``tab``, path, label."""
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+_IMMUTABLE = {"Cache-Control": "public, max-age=31536000, immutable"}
 _FILTERS = {
     "points": wording.points,
     "decimal": wording.decimal,
@@ -85,6 +98,43 @@ def create_environment(assets: Assets, packages: Sequence[str] = ()) -> Environm
         "sections": SECTIONS,
     }
     return environment
+
+
+class Assets:
+    """All static files of the dashboard, in memory."""
+
+    def __init__(self) -> None:
+        """Read the files of the package (about 100 kB)."""
+        folder = resources.files("app.dashboard").joinpath("static")
+        self._files = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+        combined = hashlib.sha256()
+        for name in sorted(self._files):
+            combined.update(name.encode() + b"\0" + self._files[name])
+        self._version = combined.hexdigest()[:12]
+
+    def url(self, name: str) -> str:
+        """Return the URL of a file.
+
+        Raises:
+            KeyError: No such file.
+        """
+        self._files[name]
+        return f"/assets/{self._version}/{name}"
+
+    def router(self) -> APIRouter:
+        router = APIRouter(include_in_schema=False)
+
+        @router.get("/assets/{version}/{name}")
+        async def asset(version: str, name: str) -> Response:
+            data = self._files.get(name)
+            if data is None:
+                raise HTTPException(404, "file not found")
+            suffix = name[name.rfind(".") :]
+            # A page that was loaded before an update requests the old version. It gets the new file, uncached.
+            headers = _IMMUTABLE if version == self._version else {"Cache-Control": "no-store"}
+            return Response(data, media_type=_TYPES.get(suffix, "application/octet-stream"), headers=headers)
+
+        return router
 
 
 class Renderer:

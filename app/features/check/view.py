@@ -21,10 +21,9 @@ from markupsafe import Markup
 from PIL import Image
 
 from app.dashboard.answer_renderer import SHORT_CHARS, run_in_child
-from app.dashboard.assets import Assets
 from app.dashboard.leaf_view import Box, Places, places_of
 from app.dashboard.passages import Passage, Piece, passages, pieces
-from app.dashboard.rendering import create_environment
+from app.dashboard.rendering import Assets, create_environment
 from app.features.check import report_html
 from app.features.check.report import (
     CapturedPage,

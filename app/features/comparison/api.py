@@ -16,8 +16,7 @@ from pydantic import BaseModel, Field
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
-from app.api.figures import OpenModel, ScoreOut
-from app.api.models import ListOut
+from app.api.models import ListOut, OpenModel, ScoreOut
 from app.api.paging import NAME_PATTERN, PositionsPageDep
 from app.api.problems import Problem
 from app.api.summaries import MixQuery, parse_answer, refuse_to_mix, total_judges

@@ -14,8 +14,7 @@ from answers.errors import InvalidSubmission
 from answers.submission import text_problems
 from app.access.keys import Caller
 from app.api.access import ServiceDep, SubmitterDep
-from app.api.figures import ScoreOut
-from app.api.models import BudgetUsd
+from app.api.models import BudgetUsd, ScoreOut
 from app.api.problems import Problem
 from app.api.request_fields import AnswerText, Model, Name, StrictJsonRoute
 from app.api.submissions import usable_judge

@@ -14,8 +14,7 @@ from pydantic import BaseModel, Field
 
 import judges.tasks
 from app.api.access import ReaderDep, ServiceDep
-from app.api.figures import ScoreOut, score_out
-from app.api.models import ListOut, RecordModel
+from app.api.models import ListOut, RecordModel, ScoreOut, score_out
 from app.api.paging import NamePath, ResultsPageDep
 from app.api.problems import not_found
 from app.features.tasks.storage import scored_answers
