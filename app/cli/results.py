@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
@@ -17,7 +16,6 @@ from app.console.errors import reject_given
 from app.console.scorecard import score_text, usd_text
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.engine.result_folder import read_outcomes
 from judges.agent_figures import score_of
 
 
@@ -43,14 +41,6 @@ class _UsageOptions:
     by: Annotated[
         list[By] | None, typer.Option("--by", help="With --usage: group by this. Repeatable (default: all).")
     ] = None
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--results",
-            metavar="DIR",
-            help="With --usage: read result files of `assay evaluate` from this folder instead of a server.",
-        ),
-    ] = None
 
 
 def show(
@@ -71,9 +61,9 @@ def show(
         reject_given(context, "cannot be used with the ID of a result", "--agent", "--task", "--limit", "--usage")
     if usage.usage:
         reject_given(context, "cannot be used with --usage", "--limit")
-        _show_usage(usage.by or list(By), agent, task, usage.folder, url, as_json=as_json)
+        _show_usage(usage.by or list(By), agent, task, url, as_json=as_json)
         return
-    reject_given(context, "requires --usage", "--by", "--results")
+    reject_given(context, "requires --usage", "--by")
     if result_id is None:
         _list(agent, task, limit, url, as_json=as_json)
         return
@@ -98,61 +88,26 @@ def _list(agent: str | None, task: str | None, limit: int, url: str, *, as_json:
     stdout_console().print(table if listed else "no results")
 
 
-def _show_usage(
-    by: Sequence[By], agent: str | None, task: str | None, folder: Path | None, url: str, *, as_json: bool
-) -> None:
+def _show_usage(by: Sequence[By], agent: str | None, task: str | None, url: str, *, as_json: bool) -> None:
     groups = [_DIMENSIONS[one] for one in dict.fromkeys(by)]
-    if folder is None:
-        with connect(url) as client:
-            report: Mapping[str, Any] = client.get_usage(by=groups, agent=agent, task_id=task)
-    else:
-        report = _of_files(folder, groups, agent, task)
+    with connect(url) as client:
+        report = client.get_usage(by=groups, agent=agent, task_id=task)
     if as_json:
         print_json(report)
     else:
         _print_usage(report, groups)
 
 
-def _of_files(folder: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
-    """Compute the usage from the newest result of each answer in a folder."""
-    sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in _rows(folder, agent, task):
-        key = tuple(str(row[name]) for name in groups)
-        group_sums = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
-        for name in _SUMS:
-            group_sums[name] += row[name]
-        group_sums["usd_known"] += row["usd"] or 0.0
-        group_sums["unpriced_calls"] += row["calls"] if row["usd"] is None else 0
-    items = [{**dict(zip(groups, key, strict=True)), **_priced(values)} for key, values in sums.items()]
-    items.sort(key=lambda item: (-item["usd_known"], *(item[name] for name in groups)))
-    total = {name: sum(item[name] for item in items) for name in (*_SUMS, "usd_known", "unpriced_calls")}
-    return {"items": items, "total": _priced(total)}
-
-
-def _rows(folder: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
-    agents = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
-    for name in agents if agent is None else [agent]:
-        for one in read_outcomes(folder, name):
-            if task is not None and one.task_id != task:
-                continue
-            for row in (one.result or {}).get("usage_by") or ():
-                yield {"agent": name, "task_id": one.task_id, **row}
-
-
-def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {**values, "usd": None if values["unpriced_calls"] else values["usd_known"]}
-
-
 def _print_usage(report: Mapping[str, Any], groups: Sequence[str]) -> None:
     numbers = ("calls", "tokens in", "out", "usd")
     table = plain_table(*(name.removesuffix("_id") for name in groups), *numbers, right=numbers)
     for item in report["items"]:
-        table.add_row(*(escape(str(item[name])) for name in groups), *_cells(item, usd_text))
+        table.add_row(*(escape(str(item[name])) for name in groups), *_cells(item))
     if len(report["items"]) > 1:
         table.add_section()
-        table.add_row("all", *[""] * (len(groups) - 1), *_cells(report["total"], usd_text))
+        table.add_row("all", *[""] * (len(groups) - 1), *_cells(report["total"]))
     stdout_console().print(table if report["items"] else "no model requests")
 
 
-def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:
+def _cells(item: Mapping[str, Any]) -> list[str]:
     return [*(str(item[name]) for name in _SUMS), usd_text(item["usd"])]
