@@ -5,7 +5,6 @@ Pure; the rules are in ``rubrics.scoring``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -53,28 +52,18 @@ class Effect:
     text: str
 
 
-class Effects(Mapping[str, Effect]):
+class Effects(dict[str, Effect]):
     """Effects of the nodes of a tree by key, each computed when it is first read."""
 
     def __init__(self, outline: Outline) -> None:
+        super().__init__()
         self._outline = outline
-        self._computed: dict[str, Effect] = {}
         self._siblings: dict[str, _Siblings] = {}
 
-    def __getitem__(self, key: str) -> Effect:
-        computed = self._computed.get(key)
-        if computed is None:
-            node = self._outline.by_key[key]
-            computed = self._computed[key] = (
-                self._top(node) if node.parent is None else self._of_child(node, node.parent)
-            )
-        return computed
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._outline.by_key)
-
-    def __len__(self) -> int:
-        return len(self._outline.by_key)
+    def __missing__(self, key: str) -> Effect:
+        node = self._outline.by_key[key]
+        self[key] = self._top(node) if node.parent is None else self._of_child(node, node.parent)
+        return self[key]
 
     def _top(self, root: Node) -> Effect:
         low, high = self._outline.bounds_of(root)

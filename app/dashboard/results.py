@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, partial
-from typing import Annotated, Any, Final, overload
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -144,38 +144,28 @@ class OpenLeaf:
     """URL of a page without usable evidence, if the leaf was not judged because of it."""
 
 
-def open_leaves(outline: Outline, effects: Mapping[str, Effect], pages: Sequence[Mapping[str, Any]] = ()) -> OpenLeaves:
-    """Return the leaves that keep the score open, largest ``worth`` first. ``pages`` are those of the result."""
-    unusable_urls = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE_OUTCOMES}
-    unjudged = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
-    unjudged.sort(key=lambda leaf: -effects[leaf.key].worth)
-    return OpenLeaves(outline, unjudged, unusable_urls)
+class OpenLeaves:
+    """Leaves that keep a score open, largest ``worth`` first, and their scores. CPU-bound.
 
+    ``pages`` are those of the result.
+    """
 
-class OpenLeaves(Sequence[OpenLeaf]):
-    """Leaves that keep a score open. The scores of a leaf are computed when it is read. CPU-bound."""
-
-    def __init__(self, outline: Outline, leaves: Sequence[Node], unusable_urls: Set[str]) -> None:
+    def __init__(
+        self, outline: Outline, effects: Mapping[str, Effect], pages: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        unjudged = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
+        self.leaves = sorted(unjudged, key=lambda leaf: -effects[leaf.key].worth)
         self._outline = outline
-        self._leaves = leaves
-        self._unusable_urls = unusable_urls
+        self._unusable_urls = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE_OUTCOMES}
         self._scores: dict[object, tuple[Score, Score]] = {}
 
     @cached_property
     def _lowest(self) -> Mapping[int, NodeScore]:
         return score_nodes(self._outline.root, partial(leaf_points, self._outline.unknown, 0.0))
 
-    def __len__(self) -> int:
-        return len(self._leaves)
-
-    @overload
-    def __getitem__(self, place: int) -> OpenLeaf: ...
-    @overload
-    def __getitem__(self, place: slice) -> list[OpenLeaf]: ...
-    def __getitem__(self, place: int | slice) -> OpenLeaf | list[OpenLeaf]:
-        if isinstance(place, slice):
-            return [self._open_leaf(leaf) for leaf in self._leaves[place]]
-        return self._open_leaf(self._leaves[place])
+    def with_scores(self, start: int = 0, count: int | None = None) -> list[OpenLeaf]:
+        """Return ``count`` leaves (None: all) from position ``start``."""
+        return [self._open_leaf(leaf) for leaf in self.leaves[start:][:count]]
 
     def _open_leaf(self, leaf: Node) -> OpenLeaf:
         # Siblings with equal weights have equal effects, except in sequences.
@@ -370,13 +360,13 @@ def _chosen(tree: Tree, key: str) -> Node:
     return node
 
 
-def _open_leaves(body: Mapping[str, Any], tree: Tree) -> Sequence[OpenLeaf]:
-    return open_leaves(tree.outline, tree.effects, body.get("pages") or ())
+def _open_leaves(body: Mapping[str, Any], tree: Tree) -> OpenLeaves:
+    return OpenLeaves(tree.outline, tree.effects, body.get("pages") or ())
 
 
 def _open_section(body: Mapping[str, Any], tree: Tree, at: int) -> tuple[Sequence[OpenLeaf], int]:
-    leaves = _open_leaves(body, tree)
-    return leaves[at : at + PER_PAGE], len(leaves)
+    found = _open_leaves(body, tree)
+    return found.with_scores(at, PER_PAGE), len(found.leaves)
 
 
 def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
@@ -387,7 +377,7 @@ def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[
         return _OPEN_CSV, (
             [item.leaf.key, item.reason, item.remedy, item.if_failed.low, item.if_failed.high, item.if_passed.low,
              item.if_passed.high]
-            for item in _open_leaves(body, tree)
+            for item in _open_leaves(body, tree).with_scores()
         )  # fmt: skip
     overrides = tree.overrides.in_force
     return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)

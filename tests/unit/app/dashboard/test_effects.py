@@ -7,7 +7,7 @@ from hypothesis import given
 
 from app.dashboard.effects import EffectKind, Effects
 from app.dashboard.outline import Node, outline
-from app.dashboard.results import open_leaves
+from app.dashboard.results import OpenLeaves
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, bounds
 from rubrics.verdict import Outcome
@@ -70,7 +70,7 @@ def test_scores_of_open_leaves_are_those_of_the_whole_tree(rubric: Rubric):
 
         return bounds(drawn.root, interval)
 
-    for one in open_leaves(drawn, Effects(drawn)):
+    for one in OpenLeaves(drawn, Effects(drawn)).with_scores():
         for found, points in ((one.if_failed, 0.0), (one.if_passed, 1.0)):
             whole = bounds_if(one.leaf, points)
             assert (found.low, found.high) == pytest.approx((whole.low, whole.high))
