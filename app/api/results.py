@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
@@ -76,10 +75,9 @@ async def list_results(
             connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
         )
         page, next_cursor = paging.split(results, lambda result: result.id)
-        ids = [result.id for result in page]
-        added = await _additions(connection, ids)
+        overrides = await overrides_of(connection, [result.id for result in page])
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
-    bodies = [await _served(one.body, added[one.id]) for one in page]
+    bodies = [await _with_overrides(one.body, overrides.get(one.id, ())) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
@@ -100,8 +98,8 @@ async def get_result(
 ) -> Response:
     """Return one result as it was stored, byte for byte, followed by its overrides."""
     async with service.database.begin() as connection:
-        added = (await _additions(connection, [result_id]))[result_id]
-        tag = added.tag(result_id)
+        overrides = (await overrides_of(connection, [result_id])).get(result_id, ())
+        tag = _tag(result_id, overrides)
         if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
             if not await rows.has_result(connection, result_id, owner=caller.visible_owner):
                 raise not_found("result")
@@ -109,7 +107,7 @@ async def get_result(
         stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
     if stored is None:
         raise not_found("result")
-    return Response(await _served(stored.body, added), media_type=_JSON, headers={"ETag": tag})
+    return Response(await _with_overrides(stored.body, overrides), media_type=_JSON, headers={"ETag": tag})
 
 
 @router.get("/results/{result_id}/lint")
@@ -129,13 +127,17 @@ def _lint(body: str, judges: Mapping[str, Judge]) -> list[LintFinding]:
     return lint_of_result(found, file=None if judge is None or judge.path is None else judge.path.name)
 
 
-async def _additions(connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
-    overrides = await overrides_of(connection, result_ids)
-    return {each: Additions(overrides=overrides.get(each, ())) for each in result_ids}
+def _tag(result_id: str, overrides: Sequence[Override]) -> str:
+    """Return the entity tag of the result with these overrides, oldest first."""
+    return f'"{".".join([result_id, *(each.id for each in overrides[-1:])])}"'
 
 
-async def _served(body: str, added: Additions) -> str:
-    return body if added.none else await asyncio.to_thread(added.append_to, body)
+async def _with_overrides(body: str, overrides: Sequence[Override]) -> str:
+    """Append the overrides to the JSON of a stored result. Takes a few milliseconds per megabyte, in a thread."""
+    if not overrides:
+        return body
+    added = await asyncio.to_thread(lambda: override_fields(json.loads(body), overrides))
+    return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}"
 
 
 @router.get("/agents/{agent}/history")
@@ -178,29 +180,6 @@ async def get_result_answer(result_id: IdPath, service: ServiceDep, caller: Read
 async def get_result_schema() -> dict[str, Any]:
     """Return the JSON Schema of a result."""
     return result_schema()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Additions:
-    """What was added to one result after it was stored: overrides, oldest first."""
-
-    overrides: Sequence[Override]
-
-    @property
-    def none(self) -> bool:
-        return not self.overrides
-
-    def tag(self, result_id: str) -> str:
-        """Return the entity tag of the result with these additions."""
-        newest = [self.overrides[-1].id] if self.overrides else []
-        return f'"{".".join([result_id, *newest])}"'
-
-    def append_to(self, body: str) -> str:
-        """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
-        if self.none:
-            return body
-        added = override_fields(json.loads(body), self.overrides)
-        return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}"
 
 
 @cache
