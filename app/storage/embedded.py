@@ -24,7 +24,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -41,15 +40,7 @@ from cache.confinement.privileges import make_reachable, make_readable
 SERVER_USER = "pgserver"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SystemUser:
-    """Operating system user."""
-
-    uid: int
-    gid: int
-
-
-def server_user() -> SystemUser | None:
+def server_user() -> pwd.struct_passwd | None:
     """Return the user that runs the server if this process is root; otherwise None (the current user).
 
     Raises:
@@ -58,7 +49,7 @@ def server_user() -> SystemUser | None:
     if os.geteuid() != 0:
         return None
     try:
-        entry = pwd.getpwnam(SERVER_USER)
+        return pwd.getpwnam(SERVER_USER)
     except KeyError:
         command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
         try:
@@ -68,11 +59,10 @@ def server_user() -> SystemUser | None:
                 f"PostgreSQL cannot run as root, and the user {SERVER_USER!r} could not be created: {error}. "
                 "Start as an ordinary user, or set ASSAY_DATABASE_URL"
             ) from error
-        entry = pwd.getpwnam(SERVER_USER)
-    return SystemUser(uid=entry.pw_uid, gid=entry.pw_gid)
+        return pwd.getpwnam(SERVER_USER)
 
 
-def check_owner(pgdata: Path, account: SystemUser | None) -> None:
+def check_owner(pgdata: Path, account: pwd.struct_passwd | None) -> None:
     """Check that the database folder may be used. Changes nothing.
 
     Raises:
@@ -85,7 +75,7 @@ def check_owner(pgdata: Path, account: SystemUser | None) -> None:
         empty = not any(pgdata.iterdir())
     except OSError as error:
         raise DataFolderRefused(f"Cannot read {pgdata}: {error.strerror}") from error
-    expected = account.uid if account else os.geteuid()
+    expected = account.pw_uid if account else os.geteuid()
     if owner != expected and not (empty and owner == os.geteuid()):
         raise DataFolderRefused(
             f"{pgdata} belongs to user {_user_name(owner)}, not to {_user_name(expected)}: "
@@ -95,7 +85,7 @@ def check_owner(pgdata: Path, account: SystemUser | None) -> None:
         raise DataFolderRefused(f"{pgdata} contains files but no PostgreSQL: set ASSAY_DATA_DIR to another folder")
 
 
-def grant_path_access(account: SystemUser, path: Path) -> None:
+def grant_path_access(account: pwd.struct_passwd, path: Path) -> None:
     """Give the server's user access to ``path`` by setting only the search bit on its parent folders.
 
     With the search bit alone, other users cannot list these folders. The permissions of their files do not change.
@@ -104,7 +94,7 @@ def grant_path_access(account: SystemUser, path: Path) -> None:
         DataFolderRefused: The permissions of a parent folder cannot be changed.
     """
     try:
-        for folder in make_reachable(path, uid=account.uid, gid=account.gid):
+        for folder in make_reachable(path, uid=account.pw_uid, gid=account.pw_gid):
             _log.warning("folder opened for the database account", folder=str(folder), account=SERVER_USER)
     except OSError as error:
         raise DataFolderRefused(f"{SERVER_USER} cannot reach {path}: {error}") from error
@@ -140,7 +130,7 @@ class EmbeddedPostgres:
         self._pgdata = self._data_dir / "postgres"
         self._durable = durable
         self._users: int | None = None
-        self._account: SystemUser | None = None
+        self._account: pwd.struct_passwd | None = None
         self._sockets: Path | None = None
         """Folder of the socket. A server that is started again has the same one."""
         self._initdb: subprocess.Popen[bytes] | None = None
@@ -213,7 +203,7 @@ class EmbeddedPostgres:
             prepare_data_folder(self._data_dir)
             check_owner(self._pgdata, self._account)
             if self._account is not None:
-                open_for_group(self._data_dir, self._account.gid)
+                open_for_group(self._data_dir, self._account.pw_gid)
             with self._lifecycle_lock():
                 self._ensure_database()
                 self._ensure_server()
@@ -316,7 +306,7 @@ class EmbeddedPostgres:
         shutil.rmtree(fresh, ignore_errors=True)
         fresh.mkdir(mode=0o700)
         if self._account is not None:
-            os.chown(fresh, self._account.uid, self._account.gid)
+            os.chown(fresh, self._account.pw_uid, self._account.pw_gid)
             grant_path_access(self._account, fresh)
         options = ["--auth=trust", "--encoding=UTF8", "--no-locale", *([] if self._durable else ["--no-sync"])]
         self._run("initdb", *options, "-U", "postgres", "-D", str(fresh))
@@ -397,7 +387,7 @@ class EmbeddedPostgres:
             return self._pgdata
         folder = Path(tempfile.mkdtemp(prefix="assay-postgres-"))  # mode 0700
         if self._account is not None:
-            os.chown(folder, self._account.uid, self._account.gid)
+            os.chown(folder, self._account.pw_uid, self._account.pw_gid)
         return folder
 
     def _run(self, program: str, *arguments: str) -> None:
@@ -412,8 +402,8 @@ class EmbeddedPostgres:
                 stderr=output,
                 cwd="/",
                 env={"LC_ALL": "C", "PATH": os.defpath},
-                user=self._account.uid if self._account else None,
-                group=self._account.gid if self._account else None,
+                user=self._account.pw_uid if self._account else None,
+                group=self._account.pw_gid if self._account else None,
                 extra_groups=[] if self._account else None,
                 umask=0o077,
             )
@@ -440,7 +430,7 @@ def _is_zombie(pid: int) -> bool:
         return False
 
 
-def _programs(account: SystemUser | None) -> Path:
+def _programs(account: pwd.struct_passwd | None) -> Path:
     """Return the folder of the PostgreSQL programs, and make it accessible to the server's user."""
     installed = _installed(PG_VERSION)
     programs = installed / "bin"

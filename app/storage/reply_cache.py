@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.async_tools import cancellable_sleep
 from app.storage.database import Database
+from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 from app.storage.records import storable_text
 from judges.llm.cached import (
@@ -227,12 +228,9 @@ async def get_entries(database: Database, keys: Sequence[str]) -> Mapping[str, s
     Raises:
         DatabaseUnavailable: The query failed.
     """
-    async with database.pooled_connection() as connection:
-        try:
-            cursor = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
-            return dict(await cursor.fetchall())
-        except psycopg.DatabaseError as error:
-            raise _unavailable(error) from error
+    async with _connection(database) as connection:
+        cursor = await connection.execute("SELECT key, entry FROM llm_cache WHERE key = ANY(%s)", [list(keys)])
+        return dict(await cursor.fetchall())
 
 
 async def add_entries(database: Database, entries: Iterable[CacheRow]) -> None:
@@ -252,11 +250,8 @@ async def add_entries(database: Database, entries: Iterable[CacheRow]) -> None:
         " used_at = excluded.used_at"
     )
     columns = [[row.key for row in rows], [row.model for row in rows], [row.entry for row in rows]]
-    async with database.pooled_connection() as connection:
-        try:
-            await connection.execute(query, columns)
-        except psycopg.DatabaseError as error:
-            raise _unavailable(error) from error
+    async with _connection(database) as connection:
+        await connection.execute(query, columns)
 
 
 async def touch_entries(database: Database, keys: Iterable[str]) -> None:
@@ -269,11 +264,8 @@ async def touch_entries(database: Database, keys: Iterable[str]) -> None:
         "UPDATE llm_cache SET used_at = clock_timestamp() WHERE key IN (SELECT key FROM llm_cache"
         " WHERE key = ANY(%s) AND used_at < clock_timestamp() - make_interval(secs => %s) FOR UPDATE SKIP LOCKED)"
     )
-    async with database.pooled_connection() as connection:
-        try:
-            await connection.execute(query, [list(keys), TOUCHED_AFTER_S])
-        except psycopg.DatabaseError as error:
-            raise _unavailable(error) from error
+    async with _connection(database) as connection:
+        await connection.execute(query, [list(keys), TOUCHED_AFTER_S])
 
 
 async def evict(connection: AsyncConnection, *, max_bytes: int) -> int:
@@ -316,5 +308,11 @@ async def clear_cache(connection: AsyncConnection, *, used_before: datetime | No
     return CacheSize(int(entries), int(size))
 
 
-def _unavailable(error: psycopg.Error) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"Cannot access the cache of model replies: {type(error).__name__}")
+@asynccontextmanager
+async def _connection(database: Database) -> AsyncIterator[DirectConnection]:
+    """Yield a pooled connection. Every error of the database is reported as unavailability."""
+    try:
+        async with database.pooled_connection() as connection:
+            yield connection
+    except psycopg.DatabaseError as error:
+        raise DatabaseUnavailable(f"Cannot access the cache of model replies: {type(error).__name__}") from error

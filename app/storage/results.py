@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, Subquery, and_, case, func, insert, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, Subquery, and_, case, func, insert, literal, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -71,7 +71,7 @@ async def get_result(connection: AsyncConnection, result_id: str, *, owner: str 
     """Return one result, or None. ``owner`` limits the query to one owner."""
     query = select(*_COLUMNS).where(results.c.id == result_id, *owned_by(owner))
     row = (await connection.execute(query)).mappings().first()
-    return None if row is None else _record(row)
+    return None if row is None else ResultRecord(**row)
 
 
 async def has_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> bool:
@@ -113,7 +113,7 @@ async def list_results(
 ) -> list[ResultRecord]:
     """Return results of answers, newest first. ``before`` is the ID of the last one of the previous page."""
     query = select(*_COLUMNS).where(*_listed(chosen, before, status)).order_by(results.c.id.desc()).limit(limit)
-    return [_record(row) for row in (await connection.execute(query)).mappings()]
+    return [ResultRecord(**row) for row in (await connection.execute(query)).mappings()]
 
 
 async def answers_of(
@@ -191,10 +191,6 @@ def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
 def _finished(owner: str | None) -> list[ColumnElement[bool]]:
     finished = and_(jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
     return [finished, *equal((jobs.c.owner, owner))]
-
-
-def _record(row: RowMapping) -> ResultRecord:
-    return ResultRecord(**row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,31 +398,27 @@ class Found:
 async def search(connection: AsyncConnection, words: str, *, limit: int, owner: str | None = None) -> list[Found]:
     """Return objects that contain ``words`` in their names, at most ``limit`` of each kind. ``owner`` is a filter."""
     own_jobs = [jobs.c.kind == JobKind.ANSWER, *equal((jobs.c.owner, owner))]
-    agents = select(jobs.c.agent).where(*own_jobs, contains(jobs.c.agent, words)).distinct()
-    runs = select(jobs.c.agent, jobs.c.run, func.max(jobs.c.id)).where(*own_jobs, contains(jobs.c.run, words))
+    agents = select(jobs.c.agent, jobs.c.agent, literal("")).where(*own_jobs, contains(jobs.c.agent, words)).distinct()
+    runs = select(jobs.c.agent + "@" + jobs.c.run, jobs.c.run, jobs.c.agent).where(
+        *own_jobs, contains(jobs.c.run, words)
+    )
     runs = runs.group_by(jobs.c.agent, jobs.c.run)
     named = or_(*(contains(column, words) for column in (results.c.id, results.c.answer_name)))
-    judged = select(results).where(results.c.kind == JobKind.ANSWER, *owned_by(owner), named)
+    judged = select(results.c.id, results.c.answer_name, results.c.agent + " · " + results.c.task_id).where(
+        results.c.kind == JobKind.ANSWER, *owned_by(owner), named
+    )
     pages = select(captures.c.id, captures.c.url, captures.c.outcome).where(contains(captures.c.url, words))
     pages = pages if owner is None else pages.where(shown_to(owner))
-    return [
-        *(
-            Found(kind="agent", id=row.agent, label=row.agent, detail="")
-            for row in await connection.execute(agents.order_by(jobs.c.agent).limit(limit))
-        ),
-        *(
-            Found(kind="run", id=f"{row.agent}@{row.run}", label=row.run, detail=row.agent)
-            for row in await connection.execute(runs.order_by(func.max(jobs.c.id).desc()).limit(limit))
-        ),
-        *(
-            Found(kind="result", id=row.id, label=row.answer_name, detail=f"{row.agent} · {row.task_id}")
-            for row in await connection.execute(judged.order_by(results.c.id.desc()).limit(limit))
-        ),
-        *(
-            Found(kind="page", id=row.id, label=row.url, detail=row.outcome)
-            for row in await connection.execute(pages.order_by(captures.c.id.desc()).limit(limit))
-        ),
-    ]
+    found = []
+    for kind, query in (
+        ("agent", agents.order_by(jobs.c.agent)),
+        ("run", runs.order_by(func.max(jobs.c.id).desc())),
+        ("result", judged.order_by(results.c.id.desc())),
+        ("page", pages.order_by(captures.c.id.desc())),
+    ):
+        rows = await connection.execute(query.limit(limit))
+        found += [Found(kind=kind, id=id, label=label, detail=detail) for id, label, detail in rows]
+    return found
 
 
 def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
