@@ -88,25 +88,24 @@ class SharedProviderStatus:
 
     def __init__(self, database: Database, *, redact: Callable[[str], str]) -> None:
         self._database = database
-        self._redact = redact
-        self._circuits: dict[str, CircuitBreaker] = {}
+        self.redact = redact
+        self._keys: dict[str, tuple[CircuitBreaker, _CredentialStatus]] = {}
         self._pauses: dict[str, str] = {}
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing: set[asyncio.Task[object]] = set()
 
     def register(self, key: str, circuit: CircuitBreaker) -> None:
         """Share the state of ``circuit`` with all processes that use the same ``key`` (provider:fingerprint)."""
-        circuit.status_store = _CredentialStatus(self, key, circuit)
-        self._circuits[key] = circuit
+        status = circuit.status_store = _CredentialStatus(self, key, circuit)
+        self._keys[key] = circuit, status
         circuit.set_pause(self._pauses.get(_provider(key)))
 
     async def run(self) -> None:
         """Update the circuits from the shared status until cancelled."""
         while True:
             await self.update_pauses()
-            for key, circuit in list(self._circuits.items()):
+            for key, (circuit, status) in list(self._keys.items()):
                 circuit.set_pause(self._pauses.get(_provider(key)))
-                for row in await self.read_status(key):
-                    apply_status(circuit, row)
+                await status.update()
             await cancellable_sleep(_INTERVAL_S)
 
     async def update_pauses(self) -> None:
@@ -118,72 +117,9 @@ class SharedProviderStatus:
             _log.warning("provider pauses not updated", detail=str(error))
             return
         self._pauses = {
-            name: f"{name} was paused by {pause.paused_by}: {self._redact(pause.reason)}"
+            name: f"{name} was paused by {pause.paused_by}: {self.redact(pause.reason)}"
             for name, pause in pauses.items()
         }
-
-    async def read_status(self, key: str) -> list[ProviderStatusRow]:
-        """Return the status rows of a key; none if the database is unavailable."""
-        query = (
-            "SELECT model, state, rejection,"
-            " extract(epoch FROM clock_timestamp() - changed_at)::float8 AS age_s,"
-            " extract(epoch FROM clock_timestamp() - probed_at)::float8 AS probed_s"
-            " FROM provider_status WHERE credential_id = :key"
-        )
-        return [ProviderStatusRow(**row) for row in await self._execute(query, {"key": key})]
-
-    async def claim_first_request(self, key: str, model: str) -> bool:
-        """Return whether the caller may send the first request to ``model``, for which the other processes wait."""
-        query = (
-            "INSERT INTO provider_status AS known (credential_id, model, state, changed_at, probed_at)"
-            " VALUES (:key, :model, 'first_request', clock_timestamp(), clock_timestamp())"
-            " ON CONFLICT (credential_id, model) DO UPDATE"
-            " SET state = 'first_request', rejection = NULL,"
-            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-            " WHERE (known.state = 'first_request' AND known.changed_at < clock_timestamp() - "
-            " make_interval(secs => :first_request))"
-            " OR (known.state = 'accepting' AND known.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
-            " RETURNING 1"
-        )
-        values = {"key": key, "model": model, "first_request": _FIRST_REQUEST_S, "fresh": _FRESH_S}
-        return bool(await self._execute(query, values, default=[{}]))
-
-    async def may_probe(self, key: str, model: str, *, after_s: float) -> bool:
-        """Return whether the caller may send a probe. At most one process gets True per interval of ``after_s``."""
-        query = (
-            "UPDATE provider_status SET state = 'rejected', probed_at = clock_timestamp()"
-            " WHERE credential_id = :key AND model = :model AND (state = 'probe_wanted'"
-            " OR (state = 'rejected' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
-        )
-        values = {"key": key, "model": model, "after": _LEEWAY * after_s}
-        return bool(await self._execute(query, values, default=[{}]))
-
-    def record_rejection(self, key: str, model: str, rejection: LLMRejected) -> None:
-        """Record a rejection, in the background."""
-        details = {
-            "message": self._redact(str(rejection)),
-            "status": rejection.status,
-            "scope": rejection.scope.value,
-            "no_such_model": rejection.no_such_model,
-        }
-        query = (
-            "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
-            " VALUES (:key, :model, 'rejected', :rejection, clock_timestamp(), clock_timestamp())"
-            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'rejected', rejection = excluded.rejection,"
-            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-        )
-        self._in_background(query, {"key": key, "model": model, "rejection": json.dumps(details)})
-
-    def record_success(self, key: str, model: str) -> None:
-        """Record that the provider accepts the key and the model, in the background."""
-        query = (
-            "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
-            " SELECT :key, name, 'accepting', clock_timestamp(), clock_timestamp()"
-            " FROM unnest(ARRAY['', CAST(:model AS text)]) AS name ORDER BY name"
-            " ON CONFLICT (credential_id, model) DO UPDATE"
-            " SET state = 'accepting', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
-        )
-        self._in_background(query, {"key": key, "model": model})
 
     def request_probe(self, provider: str) -> None:
         """Allow the next request to a rejected provider as a probe, at most once per ``_MIN_PROBE_INTERVAL_S``."""
@@ -191,17 +127,14 @@ class SharedProviderStatus:
             "UPDATE provider_status SET state = 'probe_wanted' WHERE credential_id LIKE :keys AND state = 'rejected'"
             " AND probed_at <= clock_timestamp() - make_interval(secs => :after)"
         )
-        self._in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
+        self.execute_in_background(query, {"keys": f"{provider}:%", "after": _LEEWAY * _MIN_PROBE_INTERVAL_S})
 
-    def _in_background(self, query: str, values: Mapping[str, Any]) -> None:
-        task = asyncio.create_task(self._write(query, values))
+    def execute_in_background(self, query: str, values: Mapping[str, Any]) -> None:
+        task = asyncio.create_task(self.execute(query, values))
         self._writing.add(task)
         task.add_done_callback(self._writing.discard)
 
-    async def _write(self, query: str, values: Mapping[str, Any]) -> None:
-        await self._execute(query, values)
-
-    async def _execute(
+    async def execute(
         self, query: str, values: Mapping[str, Any], *, default: list[Mapping[str, Any]] | None = None
     ) -> list[Mapping[str, Any]]:
         """Run a query and return its rows, or ``default`` if the database is unavailable.
@@ -229,6 +162,11 @@ class _CredentialStatus:
         self._key = key
         self._circuit = circuit
 
+    async def update(self) -> None:
+        """Update the circuit from the shared status."""
+        for row in await self._read():
+            apply_status(self._circuit, row)
+
     async def wait_for_first_request(self, model: str) -> None:
         """Wait until another process knows whether ``model`` accepts requests, or until this process may find out.
 
@@ -236,27 +174,79 @@ class _CredentialStatus:
         restarting the service.
         """
         for _ in range(round(_WAIT_S / _POLL_S)):
-            rows = [row for row in await self._shared.read_status(self._key) if row.model in (_ENDPOINT, model)]
+            rows = [row for row in await self._read() if row.model in (_ENDPOINT, model)]
             rejected = [row for row in rows if row.state in ("rejected", "probe_wanted")]
             if rejected:
                 for row in rejected:
-                    if not await self._shared.may_probe(self._key, row.model, after_s=_MIN_PROBE_INTERVAL_S):
+                    if not await self.may_probe(row.model, after_s=_MIN_PROBE_INTERVAL_S):
                         apply_status(self._circuit, row)
                 return
-            if await self._shared.claim_first_request(self._key, model):
+            if await self._claim_first_request(model):
                 return
             if any(row.model == model and row.state == "accepting" for row in rows):
                 return
             await asyncio.sleep(_POLL_S)
 
     async def may_probe(self, model: str | None, *, after_s: float) -> bool:
-        return await self._shared.may_probe(self._key, model or _ENDPOINT, after_s=after_s)
+        query = (
+            "UPDATE provider_status SET state = 'rejected', probed_at = clock_timestamp()"
+            " WHERE credential_id = :key AND model = :model AND (state = 'probe_wanted'"
+            " OR (state = 'rejected' AND probed_at <= clock_timestamp() - make_interval(secs => :after))) RETURNING 1"
+        )
+        values = {"key": self._key, "model": model or _ENDPOINT, "after": _LEEWAY * after_s}
+        return bool(await self._shared.execute(query, values, default=[{}]))
 
     def report_rejection(self, model: str | None, rejection: LLMRejected) -> None:
-        self._shared.record_rejection(self._key, model or _ENDPOINT, rejection)
+        details = {
+            "message": self._shared.redact(str(rejection)),
+            "status": rejection.status,
+            "scope": rejection.scope.value,
+            "no_such_model": rejection.no_such_model,
+        }
+        query = (
+            "INSERT INTO provider_status (credential_id, model, state, rejection, changed_at, probed_at)"
+            " VALUES (:key, :model, 'rejected', :rejection, clock_timestamp(), clock_timestamp())"
+            " ON CONFLICT (credential_id, model) DO UPDATE SET state = 'rejected', rejection = excluded.rejection,"
+            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+        )
+        values = {"key": self._key, "model": model or _ENDPOINT, "rejection": json.dumps(details)}
+        self._shared.execute_in_background(query, values)
 
     def report_success(self, model: str) -> None:
-        self._shared.record_success(self._key, model)
+        query = (
+            "INSERT INTO provider_status (credential_id, model, state, changed_at, probed_at)"
+            " SELECT :key, name, 'accepting', clock_timestamp(), clock_timestamp()"
+            " FROM unnest(ARRAY['', CAST(:model AS text)]) AS name ORDER BY name"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'accepting', rejection = NULL, changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+        )
+        self._shared.execute_in_background(query, {"key": self._key, "model": model})
+
+    async def _read(self) -> list[ProviderStatusRow]:
+        """Return the status rows of the key; none if the database is unavailable."""
+        query = (
+            "SELECT model, state, rejection,"
+            " extract(epoch FROM clock_timestamp() - changed_at)::float8 AS age_s,"
+            " extract(epoch FROM clock_timestamp() - probed_at)::float8 AS probed_s"
+            " FROM provider_status WHERE credential_id = :key"
+        )
+        return [ProviderStatusRow(**row) for row in await self._shared.execute(query, {"key": self._key})]
+
+    async def _claim_first_request(self, model: str) -> bool:
+        """Return whether this process may send the first request to ``model``, for which the other processes wait."""
+        query = (
+            "INSERT INTO provider_status AS known (credential_id, model, state, changed_at, probed_at)"
+            " VALUES (:key, :model, 'first_request', clock_timestamp(), clock_timestamp())"
+            " ON CONFLICT (credential_id, model) DO UPDATE"
+            " SET state = 'first_request', rejection = NULL,"
+            " changed_at = clock_timestamp(), probed_at = clock_timestamp()"
+            " WHERE (known.state = 'first_request' AND known.changed_at < clock_timestamp() - "
+            " make_interval(secs => :first_request))"
+            " OR (known.state = 'accepting' AND known.changed_at < clock_timestamp() - make_interval(secs => :fresh))"
+            " RETURNING 1"
+        )
+        values = {"key": self._key, "model": model, "first_request": _FIRST_REQUEST_S, "fresh": _FRESH_S}
+        return bool(await self._shared.execute(query, values, default=[{}]))
 
 
 def apply_status(circuit: CircuitBreaker, row: ProviderStatusRow) -> None:
