@@ -105,7 +105,7 @@ async def open_service(
         check_bind(host, keys=keys.required)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.shared_replies is not None:
-            opened.shared_replies.on_event = metrics.count_shared_replies
+            opened.shared_replies.on_event = lambda event, count: metrics.shared_replies.labels(event).inc(count)
         queue = await stack.enter_async_context(JobQueue(database).open())
         ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         worker = None
@@ -151,7 +151,9 @@ async def _webhook_sender(
 ) -> Coroutine[Any, Any, None]:
     """Open an egress proxy until ``stack`` ends, and return the background work that sends webhooks through it."""
     proxy = await stack.enter_async_context(EgressProxy(runtime.settings.egress_allow))
-    return WebhookSender(database, proxy, clock=runtime.clock, count=metrics.count_webhook).run()
+    return WebhookSender(
+        database, proxy, clock=runtime.clock, count=lambda outcome: metrics.webhooks.labels(outcome).inc()
+    ).run()
 
 
 def create_worker(

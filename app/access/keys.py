@@ -196,8 +196,12 @@ _MAX_BUCKETS = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """Requests that a caller may send at once (``limit``), that remain, and seconds until all are available again."""
+    """Requests that a caller may send at once (``limit``), that remain, and seconds until all are available again.
 
+    ``wait_s``: seconds until the request that asked is allowed; 0: it is allowed now.
+    """
+
+    wait_s: float
     limit: int
     remaining: int
     full_in_s: int
@@ -213,29 +217,21 @@ class RateLimiter:
         self._now = monotonic_s
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def wait_s(self, owner: str) -> float:
-        """Take a token and return 0, or return the seconds until a token is available."""
+    def take(self, owner: str) -> Allowance | None:
+        """Take a token if there is one, and return what the owner may still send; None: there is no limit."""
         if not self._per_s:
-            return 0.0
+            return None
         now = self._now()
         tokens, since = self._buckets.get(owner, (self._burst, now))
         tokens = min(self._burst, tokens + (now - since) * self._per_s)
-        if tokens < 1.0:
-            self._buckets[owner] = (tokens, now)
-            return (1.0 - tokens) / self._per_s
-        if len(self._buckets) > _MAX_BUCKETS:
-            self._drop_full_buckets(now)
-        self._buckets[owner] = (tokens - 1.0, now)
-        return 0.0
-
-    def allowance(self, owner: str) -> Allowance | None:
-        """Return what an owner may still send; None: there is no limit."""
-        if not self._per_s:
-            return None
-        tokens, since = self._buckets.get(owner, (self._burst, self._now()))
-        tokens = min(self._burst, tokens + (self._now() - since) * self._per_s)
+        wait_s = max(0.0, (1.0 - tokens) / self._per_s)
+        if not wait_s:
+            tokens -= 1.0
+            if len(self._buckets) > _MAX_BUCKETS:
+                self._drop_full_buckets(now)
+        self._buckets[owner] = (tokens, now)
         full_in_s = math.ceil((self._burst - tokens) / self._per_s)
-        return Allowance(limit=int(self._burst), remaining=int(tokens), full_in_s=full_in_s)
+        return Allowance(wait_s=wait_s, limit=int(self._burst), remaining=int(tokens), full_in_s=full_in_s)
 
     def _drop_full_buckets(self, now: float) -> None:
         """Drop the full buckets. They are equivalent to new ones."""

@@ -5,7 +5,7 @@ A service without API keys accepts every request from its own machine.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -58,38 +58,33 @@ async def authorize(request: Request, needed: Scope) -> Caller:
     """
     service = await service_of(request)
     caller = await authenticate(service, request.headers.get("authorization", ""))
-    wait_s = service.rate_limiter.wait_s(caller.owner)
-    allowance = service.rate_limiter.allowance(caller.owner)
+    allowance = service.rate_limiter.take(caller.owner)
     if allowance is not None:
         request.state[RATE_LIMIT_STATE] = {
             "RateLimit-Limit": str(allowance.limit),
             "RateLimit-Remaining": str(allowance.remaining),
             "RateLimit-Reset": str(allowance.full_in_s),
         }
-    if wait_s > 0:
-        detail = (
-            f"Rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
-            "for the keys of one owner"
-        )
-        raise Problem(429, "TOO_MANY_REQUESTS", detail, headers={"Retry-After": str(int(wait_s) + 1)})
+        if allowance.wait_s:
+            detail = (
+                f"Rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "
+                "for the keys of one owner"
+            )
+            headers = {"Retry-After": str(int(allowance.wait_s) + 1)}
+            raise Problem(429, "TOO_MANY_REQUESTS", detail, headers=headers)
     if not caller.scope.includes(needed):
         detail = f"This key has the scope {caller.scope.value!r}, but this request needs {needed.value!r}"
         raise Problem(403, "SCOPE", detail)
     return caller
 
 
-async def _reader(request: Request) -> Caller:
-    return await authorize(request, Scope.READ)
+def _caller_with(scope: Scope) -> Any:
+    async def caller(request: Request) -> Caller:
+        return await authorize(request, scope)
+
+    return Depends(caller)
 
 
-async def _submitter(request: Request) -> Caller:
-    return await authorize(request, Scope.SUBMIT)
-
-
-async def _operator(request: Request) -> Caller:
-    return await authorize(request, Scope.OPERATOR)
-
-
-ReaderDep = Annotated[Caller, Depends(_reader)]
-SubmitterDep = Annotated[Caller, Depends(_submitter)]
-OperatorDep = Annotated[Caller, Depends(_operator)]
+ReaderDep = Annotated[Caller, _caller_with(Scope.READ)]
+SubmitterDep = Annotated[Caller, _caller_with(Scope.SUBMIT)]
+OperatorDep = Annotated[Caller, _caller_with(Scope.OPERATOR)]

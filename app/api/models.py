@@ -12,7 +12,6 @@ from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
 from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
-from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
 from rubrics.scoring import Score
@@ -245,24 +244,14 @@ class JobOut(JobStateOut):
     progress: ProgressOut
 
     @classmethod
-    def of(cls, job: Job) -> JobOut:
-        return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job))
+    def of(cls, job: Job, **more: object) -> Self:
+        return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job), **more)
 
 
 class ListedJobOut(JobOut):
     """A job in a list, with its score."""
 
     score: ScoreOut | None = Field(description="null: no result yet, or a result without a score")
-
-    @classmethod
-    def of_listed(cls, listed: ListedJob) -> ListedJobOut:
-        job, score = listed.job, listed.score
-        return cls.of_record(
-            job,
-            answer=job.answer_name,
-            progress=ProgressOut.of_record(job),
-            score=score_out(score),
-        )
 
 
 class PageOut(RecordModel):

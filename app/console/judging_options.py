@@ -122,7 +122,8 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
     except AnswersNotFound as error:
         raise WrongUsage(f"{error} (searched {root.absolute()})", hint=_suggestions(root, agent, task_ids)) from error
     except InvalidSubmission as error:
-        raise WrongUsage("some answers are invalid", hint="\n".join(_problem_lines(error))) from error
+        problems = "\n".join(f"{problem.path}: {problem.message}" for problem in error.problems)
+        raise WrongUsage("some answers are invalid", hint=problems) from error
     report_ignored(ignored_files(root, agent, task_ids))
     return submissions
 
@@ -153,14 +154,6 @@ def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
     """Return the error for a task without a task file."""
     folders = "Set the folder of other task files with --judges or ASSAY_JUDGES."
     return WrongUsage(f"no task file exists for {task_id!r}", hint=f"{suggestion(task_id, known)}\n{folders}")
-
-
-def _problem_lines(error: Exception) -> list[str]:
-    return (
-        [f"{problem.path}: {problem.message}" for problem in error.problems]
-        if isinstance(error, InvalidSubmission)
-        else []
-    )
 
 
 def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:

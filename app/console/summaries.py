@@ -51,20 +51,17 @@ def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, 
             ``mix_judges`` is false.
         ToolFailed: the server does not answer.
     """
-    summary = _summary(agent, run=run, folder=folder, url=url)
-    check_judges(summary.get("judges") or {}, mix=mix_judges)
-    return summary
-
-
-def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> Mapping[str, Any]:
     if folder is None:
         with connect(url) as client:
-            return client.get_agent_summary(agent, run=run, mix_judges=True)
-    if run is not None:
+            summary: Mapping[str, Any] = client.get_agent_summary(agent, run=run, mix_judges=True)
+    elif run is not None:
         raise WrongUsage(
             "--run cannot be used with --results: result files have no runs", hint="Leave out one of them."
         )
-    return full_summary(agent, outcomes_in_folder(folder / agent))
+    else:
+        summary = full_summary(agent, outcomes_in_folder(folder / agent))
+    check_judges(summary.get("judges") or {}, mix=mix_judges)
+    return summary
 
 
 def outcomes_in_folder(folder: Path) -> Sequence[AnswerOutcome]:

@@ -13,13 +13,12 @@ from app.dashboard.api_access import FormField
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.newest_results import results_of
 from app.dashboard.outline import Node, outline
 from app.dashboard.passages import pieces
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep, query_of
 from app.dashboard.wording import state_words
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Form, Path, Query, Response
+from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import RedirectResponse
 
 from app.csv_tables import Cell
@@ -19,7 +19,7 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from app.dashboard.viewer import FormCheck, IdQuery, NamePath, Viewer, ViewerDep, query_of
 from app.dashboard.wording import job_problem, plural
 from assay_client.errors import ApiError
 
@@ -159,9 +159,6 @@ class Problem:
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
-IdQuery = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 _MAX_ROWS = 200
 _MAX_COLUMNS = 12
 _MAX_OPEN_JOBS = 200

@@ -13,14 +13,11 @@ from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of, viewer_of
+from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep, query_of, viewer_of
 from assay_client.errors import ClientError
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-ID = r"^[A-Za-z0-9_-]{1,64}$"
-IdPath = Annotated[str, Path(pattern=ID)]
-IdQuery = Annotated[str | None, Query(pattern=ID)]
 STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 _PER_PAGE = 50

@@ -21,10 +21,9 @@ from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep, query_of
 from app.dashboard.wording import is_web_url
 from assay_client import wire
 from assay_client.errors import ApiError

@@ -19,12 +19,11 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute, head_first
-from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node, Outline, leaf_points
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from app.dashboard.viewer import FormCheck, IdPath, Viewer, ViewerDep
 from app.dashboard.wording import REASONS, remedy_words
 from rubrics.node import Strategy
 from rubrics.result_json import script_of

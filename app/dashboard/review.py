@@ -13,14 +13,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effects
-from app.dashboard.home import NAME_PATTERN
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.jobs import IdQuery
 from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.outline import Node, Outline, outline
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import result_overrides
-from app.dashboard.viewer import Viewer, ViewerDep, query_of
+from app.dashboard.viewer import NAME_PATTERN, IdQuery, Viewer, ViewerDep, query_of
 from app.dashboard.wording import signal_words
 from rubrics.verdict import Outcome
 

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import Depends, Form, Request
+from fastapi import Depends, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 
@@ -19,6 +19,12 @@ from app.dashboard.errors import InvalidFormToken
 from app.dashboard.rendering import Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
+
+_ID: Final = r"^[A-Za-z0-9_-]{1,64}$"
+NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+IdPath = Annotated[str, Path(pattern=_ID)]
+IdQuery = Annotated[str | None, Query(pattern=_ID)]
+NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,20 +51,20 @@ class Viewer:
     async def page(
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
-        """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
+        """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table.
+
+        The page links to the data below ``/json``, because browsers have a cookie and no key for the API.
+        """
         values = {"csv": None, "title": "assay", "here": "", "tab": "", **values}
         # Rendering a large tree takes tens of milliseconds.
-        render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
+        render = partial(
+            self.dashboard.renderer.page, template, status=status, json=json and f"/json{json}", viewer=self
+        )
         return await asyncio.to_thread(render, **values)
 
     async def fragment(self, template: str, /, **values: Any) -> HTMLResponse:
         """Render a part of a page for htmx."""
         return await asyncio.to_thread(partial(self.dashboard.renderer.page, template, viewer=self), **values)
-
-
-def json_link(path: str | None) -> str | None:
-    """Return the dashboard URL of the JSON at API path ``path``. Browsers have a cookie and no key for the API."""
-    return None if path is None else f"/json{path}"
 
 
 def query_of(chosen: Mapping[str, str | None]) -> str:

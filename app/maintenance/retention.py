@@ -30,10 +30,6 @@ class PruneReport:
     bodies: int
 
 
-class _DryRun(Exception):
-    """Rolls back the transaction of a dry run."""
-
-
 async def prune(
     database: Database,
     blobs: BlobStore,
@@ -64,17 +60,12 @@ async def prune(
     folder_captures = await _captures_in_folder(folder)
     referenced = {sha256 for capture in folder_captures.values() for sha256 in _bodies_of(capture)}
     referenced |= await _referenced_without_row(database, blobs, exclude=folder_captures.keys())
-    rows: RemovedRows | None = None
-    try:
-        async with database.begin() as connection:
-            rows = await remove_old_rows(connection, before=before)
-            async for _, hashes in body_references(connection):
-                referenced |= hashes
-            if dry_run:
-                raise _DryRun
-    except _DryRun:
-        pass
-    assert rows is not None  # noqa: S101 - set before the commit and before the rollback of a dry run
+    async with database.begin() as connection:
+        rows = await remove_old_rows(connection, before=before)
+        async for _, hashes in body_references(connection):
+            referenced |= hashes
+        if dry_run:
+            await connection.rollback()
     unreferenced = stored - referenced
     if not dry_run:
         for capture_id in set(rows.captures) - folder_captures.keys():

@@ -101,12 +101,6 @@ class Metrics:
         for page in result.get("pages", ()):
             self.pages.labels(str(page.get("outcome"))).inc()
 
-    def count_shared_replies(self, event: str, count: int) -> None:
-        self.shared_replies.labels(event).inc(count)
-
-    def count_webhook(self, outcome: str) -> None:
-        self.webhooks.labels(outcome).inc()
-
     async def monitor_event_loop(self) -> None:
         """Measure the event loop lag until cancelled."""
         loop = asyncio.get_running_loop()

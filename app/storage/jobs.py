@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -91,14 +90,6 @@ async def jobs_of_submissions(connection: AsyncConnection, *submission_ids: str,
     return await _jobs(connection, query.with_for_update() if lock else query)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedJob:
-    """Job with the score of its result, if any."""
-
-    job: Job
-    score: Score | None
-
-
 async def list_jobs(
     connection: AsyncConnection,
     *,
@@ -125,12 +116,11 @@ async def list_jobs(
     return await _jobs(connection, query)
 
 
-async def with_scores(connection: AsyncConnection, listed: Sequence[Job]) -> list[ListedJob]:
-    """Return the jobs with their scores, in the same order."""
+async def scores_of(connection: AsyncConnection, listed: Sequence[Job]) -> dict[str | None, Score | None]:
+    """Return the scores of the results of jobs, by ID of the result."""
     query = select(results.c.id, results.c.score_low, results.c.score_high)
     rows = await connection.execute(query.where(results.c.id.in_([job.result_id for job in listed])))
-    scores = {row.id: stored_score(row.score_low, row.score_high) for row in rows}
-    return [ListedJob(job=job, score=scores.get(job.result_id or "")) for job in listed]
+    return {row.id: stored_score(row.score_low, row.score_high) for row in rows}
 
 
 async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:

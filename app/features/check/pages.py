@@ -11,9 +11,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.dashboard.errors import EmptyForm
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
+from app.dashboard.jobs import TERMINAL
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep
 from app.features.check.report import CheckDocument
 from app.features.check.reports import MAX_REPORT_CHARS
 from app.features.check.view import render_view

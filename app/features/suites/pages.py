@@ -13,9 +13,9 @@ from fastapi import APIRouter, Path, Query, Response
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.jobs import TERMINAL, IdPath, IdQuery
+from app.dashboard.jobs import TERMINAL
 from app.dashboard.rendering import HEADERS
-from app.dashboard.viewer import Viewer, ViewerDep
+from app.dashboard.viewer import IdPath, IdQuery, Viewer, ViewerDep
 from app.features.suites.page_figures import (
     BREAKDOWN_CSV,
     FIGURES_CSV,

@@ -10,10 +10,9 @@ from fastapi import APIRouter, Response
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
-from app.dashboard.home import NamePath
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.outline import Node
-from app.dashboard.viewer import ViewerDep
+from app.dashboard.viewer import NamePath, ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
