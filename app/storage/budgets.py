@@ -195,12 +195,12 @@ async def usage_by(
     connection: AsyncConnection,
     groups: Sequence[str],
     *,
-    owner: str | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
-    model: str | None = None,
-    since: date | None = None,
-    until: date | None = None,
+    owner: str | None,
+    agent: str | None,
+    task_id: str | None,
+    model: str | None,
+    since: date | None,
+    until: date | None,
 ) -> list[dict[str, Any]]:
     """Return usage grouped by ``groups`` (column names), highest cost first.
 

@@ -144,12 +144,12 @@ async def list_captures(
     connection: AsyncConnection,
     *,
     limit: int,
-    owner: str | None = None,
-    before: str | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
-    problem: bool | None = None,
-    outcome: str | None = None,
+    owner: str | None,
+    before: str | None,
+    agent: str | None,
+    task_id: str | None,
+    problem: bool | None,
+    outcome: str | None,
 ) -> Sequence[Capture]:
     """Return captures, newest first.
 

@@ -60,7 +60,7 @@ async def get_job(
     return None if row is None else _job(row)
 
 
-async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | None = None) -> Job | None:
+async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | None) -> Job | None:
     """Return the same as ``get_job`` without SQLAlchemy. Clients poll this most often."""
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(_PEEK, [job_id, owner, owner])
@@ -419,7 +419,7 @@ def _job(row: RowMapping | dict[str, Any]) -> Job:
 
 
 async def get_submission(
-    connection: AsyncConnection, submission_id: str, *, owner: str | None = None
+    connection: AsyncConnection, submission_id: str, *, owner: str | None
 ) -> SubmissionRecord | None:
     """Return one submission, or None. ``owner`` limits the query to one owner."""
     query = select(submissions).where(submissions.c.id == submission_id, *equal((submissions.c.owner, owner)))
@@ -438,7 +438,7 @@ def _submission(row: RowMapping) -> SubmissionRecord:
 
 
 async def set_budget(
-    connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None = None
+    connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None
 ) -> None:
     """Set the budget of a submission. ``owner`` limits the update to one owner."""
     chosen = (submissions.c.id == submission_id, *equal((submissions.c.owner, owner)))

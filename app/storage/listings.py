@@ -58,8 +58,8 @@ async def list_submission_ids(
     chosen: ListFilter,
     *,
     limit: int,
-    before: str | None = None,
-    status: JobStatus | None = None,
+    before: str | None,
+    status: JobStatus | None,
 ) -> list[str]:
     """Return submissions of answers, newest first. ``status``: at least one job has it."""
     judging = select(jobs.c.submission_id).where(

@@ -83,10 +83,10 @@ async def list_reviews(
     connection: AsyncConnection,
     *,
     limit: int,
-    owner: str | None = None,
+    owner: str | None,
     before: str | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
+    agent: str | None,
+    task_id: str | None,
 ) -> list[Review]:
     """Return overrides, newest first. ``before`` is the ID of the last one of the previous page."""
     query = (
@@ -103,10 +103,10 @@ async def list_reviewed(
     connection: AsyncConnection,
     *,
     limit: int,
-    owner: str | None = None,
-    after: str = "",
-    agent: str | None = None,
-    task_id: str | None = None,
+    owner: str | None,
+    after: str,
+    agent: str | None,
+    task_id: str | None,
 ) -> list[ReviewedResult]:
     """Return results with overrides, oldest first. ``after`` is the ID of the last one of the previous page."""
     query = (

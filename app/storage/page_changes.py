@@ -127,10 +127,10 @@ async def list_changes(
     connection: AsyncConnection,
     *,
     limit: int,
-    before: str | None = None,
-    key_sha256: str | None = None,
-    task_id: str | None = None,
-    owner: str | None = None,
+    before: str | None,
+    key_sha256: str | None,
+    task_id: str | None,
+    owner: str | None,
 ) -> list[PageChange]:
     """Return changes, newest first. ``before`` is the ID of the last one of the previous page."""
     columns = page_changes.c
@@ -376,7 +376,7 @@ async def list_tasks(
 
 
 async def dependents_of(
-    connection: AsyncConnection, keys: list[str], *, limit: int, owner: str | None = None
+    connection: AsyncConnection, keys: list[str], *, limit: int, owner: str | None
 ) -> list[DependentResult]:
     """Return the newest results with leaves that cite one of these URLs, most leaves first."""
     query = text(

@@ -74,7 +74,7 @@ async def get_result(connection: AsyncConnection, result_id: str, *, owner: str 
     return None if row is None else ResultRecord(**row)
 
 
-async def has_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> bool:
+async def has_result(connection: AsyncConnection, result_id: str, *, owner: str | None) -> bool:
     """Return whether there is such a result, without reading its JSON. ``owner`` limits the query to one owner."""
     query = select(results.c.id).where(results.c.id == result_id, *owned_by(owner))
     return (await connection.execute(query)).first() is not None
@@ -151,9 +151,7 @@ async def answers_of(
     ]
 
 
-async def answer_of_result(
-    connection: AsyncConnection, result_id: str, *, owner: str | None = None
-) -> JudgedAnswer | None:
+async def answer_of_result(connection: AsyncConnection, result_id: str, *, owner: str | None) -> JudgedAnswer | None:
     """Return the outcome that one result records, or None. ``owner`` limits the query. ``words`` is 0."""
     columns = (results.c.task_id, results.c.answer_name, results.c.body)
     answers_only = results.c.kind == JobKind.ANSWER
@@ -162,9 +160,7 @@ async def answer_of_result(
     return None if row is None else JudgedAnswer(**row, words=0, error_code=None)
 
 
-async def unfinished_answers(
-    connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
-) -> int:
+async def unfinished_answers(connection: AsyncConnection, agent: str, *, owner: str | None, run: str | None) -> int:
     """Return the number of queued or running jobs of an agent, or of one of its runs."""
     waiting = [jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING])]
     of_owner = equal((jobs.c.owner, owner), (jobs.c.run, run))
@@ -172,7 +168,7 @@ async def unfinished_answers(
     return int((await connection.execute(query)).scalar_one())
 
 
-async def judged_agents(connection: AsyncConnection, *, owner: str | None = None) -> list[str]:
+async def judged_agents(connection: AsyncConnection, *, owner: str | None) -> list[str]:
     """Return all agents that have a finished job, sorted."""
     query = select(jobs.c.agent).where(*_finished(owner)).distinct().order_by(jobs.c.agent)
     return list((await connection.execute(query)).scalars())
@@ -212,7 +208,7 @@ class ResultOrigin:
     created_at: datetime
 
 
-async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultOrigin | None:
+async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str | None) -> ResultOrigin | None:
     """Return the origin of one result, or None. ``owner`` limits the query to one owner."""
     row = (await connection.execute(_origins().where(results.c.id == result_id, *owned_by(owner)))).mappings().first()
     return None if row is None else _origin(row)
@@ -222,8 +218,8 @@ async def list_origins(
     connection: AsyncConnection,
     *,
     limit: int,
-    chosen: ListFilter = ALL,
-    before: str | None = None,
+    chosen: ListFilter,
+    before: str | None,
 ) -> list[ResultOrigin]:
     """Return the results of ``list_results`` without their bodies."""
     query = _origins().where(*_listed(chosen, before, None)).order_by(results.c.id.desc()).limit(limit)
@@ -334,7 +330,7 @@ class TaskScore:
 
 
 def newest_of_answers(
-    *more: ColumnElement[Any], owner: str | None = None, task_id: str | None = None, agent: str | None = None
+    *more: ColumnElement[Any], owner: str | None, task_id: str | None, agent: str | None = None
 ) -> Subquery:
     """Return the newest result of each answer of each run. Results that differ in ``more`` are of different answers."""
     answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name, *more)
@@ -346,7 +342,7 @@ def newest_of_answers(
 
 
 async def task_scores(
-    connection: AsyncConnection, *, owner: str | None = None, task_id: str | None = None, agent: str | None = None
+    connection: AsyncConnection, *, owner: str | None, task_id: str | None, agent: str | None
 ) -> list[TaskScore]:
     """Return the scores by task, agent, run and judge, the best of each task first. All parameters are filters."""
     newest = newest_of_answers(results.c.model, owner=owner, task_id=task_id, agent=agent)

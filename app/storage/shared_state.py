@@ -244,7 +244,7 @@ class SharedState:
 
 @asynccontextmanager
 async def open_shared_state(
-    database: Database, *, secret: bytes, redact: Callable[[str], str], reply_bytes: int = 0
+    database: Database, *, secret: bytes, redact: Callable[[str], str], reply_bytes: int
 ) -> AsyncIterator[SharedState]:
     """Open the shared state during the block.
 

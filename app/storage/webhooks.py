@@ -96,7 +96,7 @@ async def get_webhook(connection: AsyncConnection, webhook_id: str, *, owner: st
 
 
 async def list_webhooks(
-    connection: AsyncConnection, *, limit: int, owner: str | None = None, before: str | None = None
+    connection: AsyncConnection, *, limit: int, owner: str | None, before: str | None
 ) -> list[Webhook]:
     """Return webhooks, newest first. ``before`` is the ID of the last one of the previous page."""
     query = select(webhooks).where(*equal((webhooks.c.owner, owner)), *below(webhooks.c.id, before))

@@ -50,7 +50,7 @@ def test_lost_points_add_up_to_what_the_score_lacks():
         group("z", leaf("gate", FAILED, critical=True), leaf("fine")),
         leaf("c"),
     )
-    lost = {key: effect.lost for key, effect in found.items()}
+    lost = {key: found[key].lost for key in drawn.by_key}
     assert lost["x/b"] == pytest.approx((0.2, 0.2)) and lost["x/a"] == lost["c"] == (0.0, 0.0)
     assert lost["z/gate"] == lost["z"] and lost["z/fine"] == (0.0, 0.0)
     for parent, children in (("x", "ab"), ("y", ("one", "two", "three"))):
