@@ -1,4 +1,4 @@
-"""API keys: creation, rotation, revocation and authentication.
+"""API keys: creation and authentication.
 
 A key is ``assay_<id>_<secret>``. The ID identifies the key in lists and logs. The secret has 256 random bits, and only
 the SHA-256 of the key is stored: a slow hash adds nothing for a random secret. Each process caches the table of keys
@@ -29,7 +29,7 @@ from app.clock import Clock
 from app.settings import ConfiguredKey, Settings
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.keys import expire_key, find_key, insert_key, load_keys
+from app.storage.keys import insert_key, load_keys
 from app.storage.records import KeyRecord, Scope
 
 MAX_CACHE_AGE_S = 5.0
@@ -84,23 +84,6 @@ async def create_key(
     """Generate a key and store its record."""
     key, record = new_key(owner, scope, now=now, expires_at=expires_at)
     async with database.begin() as connection:
-        await insert_key(connection, record)
-    return key, record
-
-
-async def replace_key(
-    database: Database, key_id: str, *, now: datetime, old_expires_at: datetime, expires_at: datetime | None = None
-) -> tuple[str, KeyRecord] | None:
-    """Generate a key with the owner and scope of an existing one, which expires at ``old_expires_at``.
-
-    Return None if there is no such valid key.
-    """
-    async with database.begin() as connection:
-        old = await find_key(connection, key_id)
-        if old is None or not old.usable(now):
-            return None
-        await expire_key(connection, key_id, at=old_expires_at)
-        key, record = new_key(old.owner, old.scope, now=now, expires_at=expires_at)
         await insert_key(connection, record)
     return key, record
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from app.access.keys import create_key, replace_key
+from app.access.keys import create_key
 from app.console.connection import JsonOption
-from app.console.errors import WrongUsage, duration, reject_given
+from app.console.errors import WrongUsage, duration
 from app.console.runtime import run_in_database
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
@@ -21,31 +21,16 @@ _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def create(
-    context: typer.Context,
-    owner: Annotated[
-        str | None, typer.Option(help="Owner. All keys of an owner give access to the same submissions.")
-    ] = None,
+    owner: Annotated[str, typer.Option(help="Owner. All keys of an owner give access to the same submissions.")],
     scope: Annotated[
         str, typer.Option(help="Scope: read, submit, operator or admin. Each includes the ones before it.")
     ] = "submit",
-    replaces: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Take owner and scope from this key, which expires after --overlap."),
-    ] = None,
-    overlap: Annotated[str, typer.Option(help="With --replaces: time during which the old key remains valid.")] = "24h",
     expires: Annotated[
         str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a key. It is shown only once, because only its hash is stored."""
-    if replaces is not None:
-        reject_given(context, "cannot be used with --replaces: it is that of the replaced key", "--owner", "--scope")
-        _replace(replaces, overlap, expires, as_json=as_json)
-        return
-    reject_given(context, "requires --replaces", "--overlap")
-    if owner is None:
-        raise WrongUsage("--owner is missing", hint="For a key that replaces another one, give --replaces ID.")
     if not _OWNER.fullmatch(owner):
         raise WrongUsage(f"--owner {owner!r}: use 1 to 100 letters, digits, . _ or -, starting with a letter or digit")
     now = datetime.now(UTC)
@@ -54,7 +39,15 @@ def create(
     key, record = run_in_database(
         lambda _, database: create_key(database, owner, key_scope, now=now, expires_at=expires_at)
     )
-    _show_new(key, record, as_json=as_json)
+    if as_json:
+        print_json({"key": key, **_as_json(record)})
+        return
+    # Only the key goes to stdout, so that it can be piped.
+    print_line(key)
+    validity = "does not expire" if expires_at is None else f"expires {expires_at.isoformat(timespec='minutes')}"
+    stderr_console().print(
+        f"key {record.id} of {record.owner}, {record.scope}, {validity}; it is not shown again", markup=False
+    )
 
 
 def list_(as_json: JsonOption = False) -> None:
@@ -67,20 +60,6 @@ def list_(as_json: JsonOption = False) -> None:
     for record in keys:
         table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
     stdout_console().print(table if keys else "no keys")
-
-
-def _replace(key_id: str, overlap: str, expires: str | None, *, as_json: bool) -> None:
-    now = datetime.now(UTC)
-    expires_at = None if expires is None else now + duration(expires, option="--expires")
-    old_expires_at = now + duration(overlap, option="--overlap")
-    replaced = run_in_database(
-        lambda _, database: replace_key(database, key_id, now=now, old_expires_at=old_expires_at, expires_at=expires_at)
-    )
-    if replaced is None:
-        raise WrongUsage(f"no valid key {key_id!r}; `assay admin keys list` lists all keys")
-    key, record = replaced
-    stderr_console().print_line(f"key {key_id} expires {old_expires_at.isoformat(timespec='minutes')}")
-    _show_new(key, record, as_json=as_json)
 
 
 def revoke(
@@ -102,19 +81,6 @@ def _scope(text: str) -> Scope:
         return Scope(text.strip().lower())
     except ValueError:
         raise WrongUsage(f"--scope {text!r}: choose one of {', '.join(Scope)}") from None
-
-
-def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"key": key, **_as_json(record)})
-        return
-    # Only the key goes to stdout, so that it can be piped.
-    print_line(key)
-    at = record.expires_at
-    expires_at = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
-    stderr_console().print(
-        f"key {record.id} of {record.owner}, {record.scope}, {expires_at}; it is not shown again", markup=False
-    )
 
 
 def _as_json(record: KeyRecord) -> dict[str, Any]:

@@ -37,18 +37,5 @@ async def revoke_key(database: Database, key_id: str, *, now: datetime) -> KeyRe
     return None if row is None else _record(row)
 
 
-async def find_key(connection: AsyncConnection, key_id: str) -> KeyRecord | None:
-    """Return a key, or None. Lock its row, so it cannot be replaced twice at the same time."""
-    query = select(api_keys).where(api_keys.c.id == key_id).with_for_update()
-    row = (await connection.execute(query)).mappings().first()
-    return None if row is None else _record(row)
-
-
-async def expire_key(connection: AsyncConnection, key_id: str, *, at: datetime) -> None:
-    """Let a key expire at ``at``, unless it expires earlier."""
-    ends = func.least(func.coalesce(api_keys.c.expires_at, at), at)
-    await connection.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=ends))
-
-
 def _record(row: RowMapping) -> KeyRecord:
     return KeyRecord(**{**row, "scope": Scope(row["scope"])})

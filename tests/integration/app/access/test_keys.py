@@ -10,11 +10,10 @@ from app.access.keys import (
     MAX_CACHE_AGE_S,
     KeyAuthenticator,
     create_key,
-    replace_key,
 )
 from app.clock import SystemClock
 from app.storage.database import Database
-from app.storage.keys import load_keys, revoke_key
+from app.storage.keys import revoke_key
 from app.storage.records import Scope
 from tests.fakes.settings import settings_for_tests
 
@@ -49,25 +48,6 @@ async def test_revoked_key_is_rejected_everywhere_within_five_seconds(database: 
         assert authenticator._read_at is not None
         authenticator._read_at -= MAX_CACHE_AGE_S  # five seconds later, without the regular refresh
         assert await authenticator.authenticate(key) is None
-
-
-async def test_old_and_new_key_overlap_during_replacement(database: Database):
-    old, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
-    made = await replace_key(database, record.id, now=now(), old_expires_at=now() + timedelta(hours=1))
-    assert made is not None
-    new, replacing = made
-    authenticator = await authenticator_on(database)
-    callers = [await authenticator.authenticate(key) for key in (old, new)]
-    assert callers[0] == callers[1] is not None
-    assert (replacing.owner, replacing.scope) == ("otter", Scope.SUBMIT)
-
-
-async def test_revoked_key_cannot_be_replaced(database: Database):
-    _, record = await create_key(database, "otter", Scope.SUBMIT, now=now())
-    await revoke_key(database, record.id, now=now())
-    assert await replace_key(database, record.id, now=now(), old_expires_at=now()) is None
-    assert await replace_key(database, "nothing", now=now(), old_expires_at=now()) is None
-    assert len(await load_keys(database)) == 1
 
 
 async def test_only_valid_keys_are_accepted(database: Database):

@@ -77,7 +77,6 @@ def test_commands_of_a_server_ask_it(assay: RunCommand, arguments: tuple[str, ..
     [
         (("results", "show", "res_1", "--limit", "3"), "--limit cannot be used with the ID of a result"),
         (("admin", "jobs", "job_1", "--wait", "--cancel"), "use only one of --wait, --retry and --cancel"),
-        (("admin", "keys", "create", "--replaces", "k", "--scope", "read"), "--scope cannot be used with --replaces"),
         (("admin", "restore", "backup", "--check"), "--check requires --index-only"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
