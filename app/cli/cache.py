@@ -9,8 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from app.console.connection import JsonOption
-from app.console.durations import duration
-from app.console.errors import reject_given, require_folder
+from app.console.errors import duration, reject_given, require_folder
 from app.console.runtime import run_in_database
 from app.console.streams import print_json, stdout_console
 from app.engine.model_clients import reply_folder
