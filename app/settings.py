@@ -18,8 +18,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
 from cache.urls import is_loopback
-from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import Images
+from judges.llm.models import DEFAULT_MODEL
 from judges.llm.parameters import Effort, Parameters, RunParameters
 from judges.llm.pricing import Prices
 

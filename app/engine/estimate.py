@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from app.engine.result_folder import newest_result
 from cache.capture import Capture
-from judges.llm.families import is_reasoning_model
+from judges.llm.models import is_reasoning_model
 from judges.llm.pricing import Prices
 from judges.llm.providers import LEXICAL, ModelName, parse_judge
 from judges.result import judged_answers

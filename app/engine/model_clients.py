@@ -25,7 +25,7 @@ from judges.llm.cached import FolderReplyCache, JuryClient, ReplyCache
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
 from judges.llm.learned_formats import FormatFile
-from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
+from judges.llm.models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
 from judges.llm.pricing import ProcessBudget, unknown_price_message
 from judges.llm.provider_adapter import Access, ProviderAdapter

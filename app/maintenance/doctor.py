@@ -35,7 +35,7 @@ from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from cache.errors import CacheError
 from judges.errors import EXTRAS, JudgeError, LLMError, installed
-from judges.llm.missing_models import suggestions
+from judges.llm.models import suggestions
 from judges.llm.providers import LEXICAL, ModelName, parse_judge, probe
 
 WARN_BELOW_BYTES = 2 * 1024**3

@@ -66,8 +66,8 @@ class CallRecorder(RequestObserver):
         self,
         of: str | None,
         *,
-        kept: Callable[[str], bool] = lambda sha256: False,
-        mask: Callable[[str], str] = lambda text: text,
+        kept: Callable[[str], bool],
+        mask: Mask,
     ) -> None:
         self._of = of
         self._is_stored_elsewhere = kept

@@ -25,7 +25,7 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
-from judges.llm.missing_models import is_missing_model_error
+from judges.llm.models import is_missing_model_error
 from judges.llm.retry import parse_retry_after
 
 MAX_MESSAGE_CHARS = 300

@@ -254,7 +254,7 @@ class LearnedFormats:
         known.is_searching = True
         return next_format
 
-    def set_output_limit(self, request: LLMRequest, request_format: RequestFormat, cap: int) -> None:
+    def set_output_limit(self, request: LLMRequest, cap: int) -> None:
         """Request ``cap`` output tokens from now on, because the server's default limit truncates replies."""
         known = self.known(request.model)
         known.request_format = replace(known.request_format, cap=cap)

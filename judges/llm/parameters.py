@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMRequest, role_of
-from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
+from judges.llm.models import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
 from judges.voting import members_in
 from rubrics.result_json import members_of, parameters_of
 

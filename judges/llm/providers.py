@@ -22,9 +22,8 @@ from judges.llm.cached import CachedLLM, ReplyCache
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.encoding import DataURI, image_part
-from judges.llm.families import DEFAULT_MODEL
 from judges.llm.lexical import LexicalClient
-from judges.llm.missing_models import ModelList
+from judges.llm.models import DEFAULT_MODEL, ModelList
 from judges.llm.pricing import Prices, RequestBudget
 from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.remote import DirectLLM, RemoteLLM

@@ -38,9 +38,8 @@ from judges.errors import (
 )
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest, has_images, role_of
-from judges.llm.families import params_for
 from judges.llm.learned_formats import Images
-from judges.llm.missing_models import ModelList, missing_model_message
+from judges.llm.models import ModelList, missing_model_message, params_for
 from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices, RequestBudget, estimate_cost, estimate_tokens
 from judges.llm.provider_adapter import FinishReason, ProviderAdapter, RawReply
@@ -332,7 +331,7 @@ class RemoteLLM:
         if formats is None or request_format is None or request.schema is None:
             return repair if is_first else None
         if reply.kind is UnusableKind.TRUNCATED and request_format.cap is None and is_first:
-            formats.set_output_limit(request, request_format, DEFAULT_OUTPUT_LIMIT)
+            formats.set_output_limit(request, DEFAULT_OUTPUT_LIMIT)
             return replace(repair, request_format=replace(request_format, cap=DEFAULT_OUTPUT_LIMIT))
         next_format = formats.next_format(request, request_format) if reply.kind in _FORM_FAULTS else None
         if next_format is None:

@@ -199,7 +199,7 @@ def adapt_format(request_format: RequestFormat, response: ErrorResponse, parts: 
         return None
     return (
         _without_parameters(request_format, response, text, parts)
-        or _without_roles(request_format, text, parts)
+        or _without_roles(request_format, text)
         or _with_other_structure(request_format, text, parts)
     )
 
@@ -262,7 +262,7 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"{before}{re.escape(name)}\b", text) is not None
 
 
-def _without_roles(request_format: RequestFormat, text: str, parts: RequestParts) -> RequestFormat | None:
+def _without_roles(request_format: RequestFormat, text: str) -> RequestFormat | None:
     if request_format.one_message or not _ROLES.search(text):
         return None
     return replace(request_format, one_message=True)

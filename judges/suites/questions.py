@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMRequest, Message
-from judges.llm.families import family_of
+from judges.llm.models import family_of
 from rubrics.verdict import Usage
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import base64
 import hashlib
 import io
 import lzma
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -25,8 +25,6 @@ from judges.errors import JudgeError
 
 if TYPE_CHECKING:
     import tiktoken
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
 
 
 class TokenizerUnusable(JudgeError):
@@ -132,15 +130,7 @@ _PIECE_CHARS: Final = 4_000
 _MAX_BYTES_PER_CHAR: Final = 4
 
 
-class Encoding(Protocol):
-    """Tokenizer with the methods of ``tiktoken.Encoding`` that are used here."""
-
-    def encode(self, text: str, *, disallowed_special: Any) -> list[int]: ...
-
-    def decode(self, tokens: Sequence[int]) -> str: ...
-
-
-def text_encoding() -> Encoding:
+def text_encoding() -> tiktoken.Encoding:
     """Return the tokenizer for page texts.
 
     Raises:
@@ -149,7 +139,7 @@ def text_encoding() -> Encoding:
     return load_encoding(TEXT_ENCODING)
 
 
-def tokens_of(text: str, encoding: Encoding) -> list[int]:
+def tokens_of(text: str, encoding: tiktoken.Encoding) -> list[int]:
     """Return the tokens of a text. Special tokens are treated as ordinary text.
 
     The pattern of the tokenizer fails on very long runs of white space. Such a text is encoded in pieces.
@@ -162,7 +152,7 @@ def tokens_of(text: str, encoding: Encoding) -> list[int]:
 
 
 def first_tokens(
-    text: str, max_tokens: int = MAX_TEXT_TOKENS, load: Callable[[], Encoding] | None = None
+    text: str, max_tokens: int = MAX_TEXT_TOKENS, load: Callable[[], tiktoken.Encoding] | None = None
 ) -> str | None:
     """Return the text of the first ``max_tokens`` tokens, or None if the text has no more than that.
 

@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.settings import Settings
-from judges.llm.families import DEFAULT_EFFORT, DEFAULT_MODEL, params_for
-from judges.llm.missing_models import WARNING_DAYS
+from judges.llm.models import DEFAULT_EFFORT, DEFAULT_MODEL, WARNING_DAYS, params_for
 from judges.llm.pricing import price_of, prices_as_of
 from judges.llm.providers import parse_model
 
@@ -28,7 +27,7 @@ def test_default_model_is_not_about_to_shut_down():
     if price.shutdown is not None and price.shutdown - TODAY < timedelta(days=WARNING_DAYS):
         pytest.fail(
             f"the default model {DEFAULT_MODEL} shuts down on {price.shutdown}: choose another one, set DEFAULT_MODEL "
-            "in judges/llm/families.py, and change the default in docs/operations.md and the changelog"
+            "in judges/llm/models.py, and change the default in docs/operations.md and the changelog"
         )
 
 

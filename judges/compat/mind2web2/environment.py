@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from judges.llm.families import DEFAULT_MODEL
+from judges.llm.models import DEFAULT_MODEL
 
 _YES = frozenset({"1", "true", "t", "yes", "y", "on"})  # same values as in the service's settings
 _NO = frozenset({"0", "false", "f", "no", "n", "off"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from cache.page_text.screenshot_parts import split_screenshot
 from judges import tokenizers
-from judges.llm.families import DEFAULT_MODEL
+from judges.llm.models import DEFAULT_MODEL
 from judges.prompting.rendering import BinaryEvalResult
 from judges.tokenizers import TEXT_ENCODING, TRUNCATION_MARKER
 from mind2web2 import text_limits

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from cache.capture import Capture
-from judges.llm.families import DEFAULT_MODEL
+from judges.llm.models import DEFAULT_MODEL
 from judges.result import page_json
 from mind2web2 import extracting
 from mind2web2.breakdown import Breakdown, with_defaults

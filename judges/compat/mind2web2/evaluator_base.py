@@ -17,7 +17,7 @@ from cache.errors import CacheError
 from judges.errors import ExtractionFailed
 from judges.extractor import ExtractorBase
 from judges.llm.client import LLMClient
-from judges.llm.families import DEFAULT_MODEL
+from judges.llm.models import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from judges import errors
-from judges.llm.families import DEFAULT_EFFORT, DEFAULT_MODEL
+from judges.llm.models import DEFAULT_EFFORT, DEFAULT_MODEL
 from mind2web2.decisions import Decisions
 from rubrics.verdict import Reason
 

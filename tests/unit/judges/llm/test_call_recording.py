@@ -52,7 +52,7 @@ def request(claim: str, *, secret: bytes = b"one secret of many", vote: int = 0,
 
 
 async def recorded(*requests: LLMRequest, llm: Any = None, **options: Any) -> ParsedCallLog:
-    recorder = CallRecorder("res_1", **options)
+    recorder = CallRecorder("res_1", **{"kept": lambda sha256: False, "mask": str, **options})
     client = ObservedLLM(llm or RuleLLM(), (recorder,))
     for each in requests:
         with contextlib.suppress(LLMUnavailable, LLMOutputUnusable):
