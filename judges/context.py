@@ -18,8 +18,8 @@ from answers.citations import unique_urls
 from answers.submission import Answer
 from cache.urls import is_fetchable
 from judges.errors import ExtractionFailed
-from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import ROOT_ID, InvalidNode, Rubric
+from rubrics.tree import RubricNode, Strategy
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 S = TypeVar("S", bound=BaseModel)

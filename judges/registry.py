@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from answers.submission import NAME_PATTERN
 from judges.errors import JudgeNotLoadable
-from rubrics.node import Strategy
+from rubrics.tree import Strategy
 
 if TYPE_CHECKING:
     from judges.context import JudgeContext

@@ -34,10 +34,9 @@ from judges.settling import JudgeClaim, Progress, Settler
 from judges.source_code import judge_code
 from judges.source_policy import verdict_without_evidence
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge, ClaimQuestion, EvidenceLookup
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, bounded_score, score, score_strict
-from rubrics.tree import leaves_below
+from rubrics.tree import RubricNode, leaves_below
 from rubrics.verdict import Claim, ModelRequest, Outcome, QuoteOrigin, Reason, Usage, Verdict, Vote
 
 _Costs: TypeAlias = dict[str, list[Usage]]

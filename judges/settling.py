@@ -14,10 +14,9 @@ from typing import Final, TypeAlias
 
 from judges.errors import JudgeBug
 from rubrics.gating import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, tree_score
-from rubrics.tree import leaves_below
+from rubrics.tree import RubricNode, leaves_below
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]

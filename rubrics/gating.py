@@ -14,10 +14,9 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Generic
 
-from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, is_unknown
-from rubrics.tree import N, leaves_below
+from rubrics.tree import N, RubricNode, Status, Strategy, leaves_below
 from rubrics.verdict import Verdict
 
 BLOCKING = frozenset({Status.FAILED, Status.SKIPPED})

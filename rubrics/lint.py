@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rubrics.gating import wait_cycle
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
+from rubrics.tree import RubricNode
 
 
 class LintRule(StrEnum):

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import NodeScore, compatible_score, score_nodes
+from rubrics.tree import RubricNode
 from rubrics.verdict import Claim, MemberVerdict, Outcome, SourceCheck, Verdict, Vote
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rubrics.node import RubricNode, Strategy
-from rubrics.tree import TreeStatistics, leaves_below, statistics, walk
+from rubrics.tree import RubricNode, Strategy, TreeStatistics, leaves_below, statistics, walk
 
 
 class RubricError(ValueError):

@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import InvalidNode, Rubric
-from rubrics.tree import N, TreeNode
+from rubrics.tree import N, RubricNode, Status, Strategy, TreeNode
 from rubrics.verdict import Outcome, Verdict
 
 FULL_SCORE = 1.0 - 1e-6

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from app.dashboard.outline import Node, Outline
 from app.dashboard.wording import percent, points
-from rubrics.node import Strategy
+from rubrics.tree import Strategy
 
 
 class EffectKind(StrEnum):

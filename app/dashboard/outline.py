@@ -12,10 +12,9 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from rubrics.node import Status
 from rubrics.rubric import InvalidNode
 from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
-from rubrics.tree import NodeKeys
+from rubrics.tree import NodeKeys, Status
 from rubrics.verdict import Outcome, Verdict
 
 

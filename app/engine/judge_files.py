@@ -27,7 +27,7 @@ from judges.isolation.fork_server_pool import ForkServerPool
 from judges.loader import JUDGE_SUFFIXES, JudgeCatalogue, judge_files, load_judges
 from judges.registry import Judge, JudgeKind
 from mind2web2.host import PRELOADED
-from rubrics.node import Strategy
+from rubrics.tree import Strategy
 
 _ENTRY: Final = "mind2web2.script_check:check_files"
 START_S = 60.0

@@ -14,10 +14,9 @@ from typing import Any, Protocol, TypeVar
 
 from judges.source_code import YAML_SUFFIX
 from rubrics.lint import LintFinding, LintRule, lint
-from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric, RubricError
 from rubrics.scoring import Score, bounded_score, bounds
-from rubrics.tree import NodeKeys, leaves_below, walk
+from rubrics.tree import NodeKeys, RubricNode, Strategy, leaves_below, walk
 from rubrics.verdict import Claim, Outcome
 
 

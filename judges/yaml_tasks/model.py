@@ -30,7 +30,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem, did_you_mean, read_document
-from rubrics.node import Strategy
+from rubrics.tree import Strategy
 
 FORMAT: Final = 1
 """Version of the format. A file names it as ``format: 1``."""

@@ -55,7 +55,7 @@ def empty_project(tmp_path: Path) -> Path:
 
 
 FORBIDDEN = {
-    "rubrics/node.py": "import answers\nimport asyncio\nimport rubrics.lint\n",
+    "rubrics/tree.py": "import answers\nimport asyncio\nimport rubrics.lint\n",
     "answers/errors.py": "import answers.jsonl\n",
     "app/storage/tables.py": "import app.service\n",
     "app/dashboard/__init__.py": "import app.storage\n",

@@ -15,8 +15,8 @@ from functools import wraps
 from typing import Any, Final, Self, cast
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
-from rubrics.node import Status
 from rubrics.scoring import compatible_score
+from rubrics.tree import Status
 from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
 PENDING: Final = "the task script did not wait for the end of a request"

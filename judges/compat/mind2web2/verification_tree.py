@@ -11,8 +11,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
-from rubrics.node import Status, Strategy
 from rubrics.scoring import NodeScore, score_nodes
+from rubrics.tree import Status, Strategy
 
 __all__ = ["AggregationStrategy", "NodeStatus", "VerificationNode"]
 

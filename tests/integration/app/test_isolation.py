@@ -14,14 +14,14 @@ from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import open_runtime
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
-from rubrics.node import Strategy
+from rubrics.tree import Strategy
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 NATIVE = """
     import os
     from judges.registry import judge
-    from rubrics.node import Strategy
+    from rubrics.tree import Strategy
 
     @judge(task="{task}", description="What is asked", version="7", strategy=Strategy.SEQUENTIAL)
     async def mine(ctx):

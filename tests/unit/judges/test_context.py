@@ -6,8 +6,8 @@ from pydantic import BaseModel
 from answers.submission import Answer
 from judges.context import JudgeContext
 from judges.errors import ExtractionFailed
-from rubrics.node import RubricNode
 from rubrics.rubric import InvalidNode, Rubric
+from rubrics.tree import RubricNode
 from rubrics.verdict import Outcome, Reason
 
 

@@ -6,8 +6,8 @@ from answers.submission import Answer
 from judges.registry import Judge, JudgeKind
 from judges.result import LEXICAL_NOTICE, RESULT_SCHEMA_VERSION, RunFacts, build_result, native_summary, page_json
 from judges.runner import ExtractionRecord, Judgement
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
+from rubrics.tree import RubricNode
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.pages import page
 

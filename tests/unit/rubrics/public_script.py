@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rubrics.node import Status
+from rubrics.tree import Status
 
 
 @dataclass(eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
+from rubrics.tree import RubricNode, Strategy
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 # No deadline and no health check of the drawing speed, because they depend on the load of the machine.

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from rubrics.gating import first_blocker, prerequisites
-from rubrics.node import Status
-from rubrics.tree import find_path
+from rubrics.tree import Status, find_path
 from tests.unit.rubrics.public_script import ScriptNode, custom, leaf, parallel, sequential
 
 

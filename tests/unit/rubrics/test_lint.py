@@ -5,8 +5,8 @@ from math import nan
 import pytest
 
 from rubrics.lint import LintRule, lint
-from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
+from rubrics.tree import RubricNode
 from rubrics.verdict import Claim
 
 

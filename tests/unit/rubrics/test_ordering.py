@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubrics.gating import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
-from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.scoring import score
-from rubrics.tree import leaves_below
+from rubrics.tree import RubricNode, Strategy, leaves_below
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics
 

@@ -4,8 +4,8 @@ from math import nan
 
 import pytest
 
-from rubrics.node import RubricNode
 from rubrics.rubric import InvalidNode, Rubric, UnknownNode
+from rubrics.tree import RubricNode
 from rubrics.verdict import Claim
 
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import InvalidNode, Rubric
 from rubrics.scoring import (
     NodeScore,
@@ -26,7 +25,7 @@ from rubrics.scoring import (
     tree_score,
     unknown_leaves,
 )
-from rubrics.tree import find_path
+from rubrics.tree import RubricNode, Status, Strategy, find_path
 from rubrics.verdict import Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged_rubrics, unjudged_rubrics
 

@@ -21,7 +21,7 @@ from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.model import task_schema
-from rubrics.node import RubricNode, Strategy
+from rubrics.tree import RubricNode, Strategy
 from rubrics.verdict import Outcome, Reason, Verdict
 from tests.fakes.trial import TextPages, try_judge
 
