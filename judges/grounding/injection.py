@@ -39,9 +39,13 @@ _QUOTE: Final = "[\\\"']?"
 class Hit(NamedTuple):
     """Match of a wording at ``text[start:end]``."""
 
-    wording: SignPattern
     start: int
     end: int
+    wording: SignPattern
+
+    @property
+    def sign(self) -> InjectionSign:
+        return self.wording.sign
 
 
 class _Candidate(NamedTuple):
@@ -77,7 +81,7 @@ class PatternSearch:
                 if hit.start() >= end:
                     break
                 if wording.context_allows(text, hit.start()):
-                    yield Hit(wording, *hit.span())
+                    yield Hit(*hit.span(), wording)
         for openings in self._openings:
             yield from openings.matches(text, start, end, end + reach)
 
@@ -109,7 +113,7 @@ class _Openings:
                 hit = wording.pattern.match(text, place - 1 if with_quote else place, limit)
                 if hit is not None and wording.context_allows(text, hit.start()):
                     free_from[number] = hit.end()
-                    yield Hit(wording, *hit.span())
+                    yield Hit(*hit.span(), wording)
             opening = self._pattern.search(text, place + 1, limit)
 
 
@@ -264,13 +268,6 @@ class Scan:
         return any(not order.quoted for order in self.orders)
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
-    sign: InjectionSign
-    start: int
-    end: int
-
-
 @functools.cache
 def _searches() -> tuple[PatternSearch, PatternSearch]:
     """Return the searches for primary signs and for the others."""
@@ -345,7 +342,7 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
             )
 
 
-def _hits(plain: FoldedText, text: str) -> list[_Hit]:
+def _hits(plain: FoldedText, text: str) -> list[Hit]:
     """Return all relevant signs, sorted. Supporting signs are only searched near signs that require them."""
     hits = [
         hit for start in range(0, len(plain.text), STRIDE_CHARS) for hit in _found(_searches()[0], plain, text, start)
@@ -356,12 +353,12 @@ def _hits(plain: FoldedText, text: str) -> list[_Hit]:
     return sorted(set(hits), key=lambda hit: (hit.start, hit.end, hit.sign))
 
 
-def _found(search: PatternSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[_Hit]:
+def _found(search: PatternSearch, plain: FoldedText, text: str, start: int, end: int | None = None) -> Iterator[Hit]:
     """Return hits that start in one stretch. Stretches are short so that other threads can run in between."""
     end = start + STRIDE_CHARS if end is None else end
     for hit in search.matches(plain.text, start, end, reach=REACH_CHARS):
         if not hit.wording.at_start or _starts_here(plain, text, hit.start):
-            yield _Hit(hit.wording.sign, hit.start, hit.end)
+            yield hit
 
 
 def _windows(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -379,9 +376,9 @@ def _starts_here(plain: FoldedText, text: str, place: int) -> bool:
     return _BEFORE_START.search(text[max(0, start - 8) : start]) is not None
 
 
-def _groups(hits: list[_Hit]) -> Iterator[list[_Hit]]:
+def _groups(hits: list[Hit]) -> Iterator[list[Hit]]:
     """Group hits that are close to each other, in order. The length of a group is limited."""
-    group: list[_Hit] = []
+    group: list[Hit] = []
     end = 0
     for hit in hits:
         if group and (hit.start > end + NEAR_CHARS or hit.start > group[0].start + REACH_CHARS):

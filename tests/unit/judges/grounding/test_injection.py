@@ -150,7 +150,7 @@ def hits_of_single_patterns(text: str, start: int, end: int) -> Iterator[Hit]:
     for wording in WORDINGS:
         for found in wording.pattern.finditer(text, start, end + REACH_CHARS):
             if found.start() < end and wording.context_allows(text, found.start()):
-                yield Hit(wording, *found.span())
+                yield Hit(*found.span(), wording)
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=40), st.integers(0, 100), st.integers(1, 300))
