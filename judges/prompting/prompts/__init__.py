@@ -18,7 +18,9 @@ from importlib import resources
 
 from judges.errors import PromptDamaged
 
-_FILE = re.compile(r"---\n(?P<front>.*?)\n---\n(?P<text>.*)", re.DOTALL)
+_FILE = re.compile(
+    r"---\nid: (?P<id>\w+)\nversion: (?P<version>\d+)\nvariables: (?P<variables>[^\n]+)\n---\n(?P<text>.*)", re.DOTALL
+)
 _VARIABLE = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -71,17 +73,14 @@ def parse_prompt(written: str, *, id: str) -> Prompt:
         PromptDamaged: the front matter is missing or invalid, or the text uses other variables than declared.
     """
     match = _FILE.fullmatch(written)
-    if match is None:
-        raise PromptDamaged(f"prompt {id!r} has no front matter")
-    front = dict(_field(line, id) for line in match["front"].splitlines())
-    if front.keys() != {"id", "version", "variables"} or front["id"] != id or not front["version"].isdigit():
+    if match is None or match["id"] != id:
         raise PromptDamaged(f"prompt {id!r}: the front matter must have its id, an integer version and variables")
-    declared = frozenset() if front["variables"] == "-" else frozenset(re.split(r",\s*", front["variables"]))
+    declared = frozenset(re.findall(r"\w+", match["variables"]))
     text = match["text"].strip()
     used = frozenset(_VARIABLE.findall(text))
     if declared != used:
         raise PromptDamaged(f"prompt {id!r} declares the variables {sorted(declared)} and uses {sorted(used)}")
-    return Prompt(id=id, version=int(front["version"]), variables=declared, text=text)
+    return Prompt(id=id, version=int(match["version"]), variables=declared, text=text)
 
 
 def locked_digests() -> dict[str, str]:
@@ -90,10 +89,3 @@ def locked_digests() -> dict[str, str]:
     return {
         name: digest for name, _, digest in (line.partition(" ") for line in lines if line and not line.startswith("#"))
     }
-
-
-def _field(line: str, id: str) -> tuple[str, str]:
-    name, colon, value = line.partition(":")
-    if not colon:
-        raise PromptDamaged(f"prompt {id!r}: invalid line in the front matter: {line!r}")
-    return name.strip(), value.strip()
