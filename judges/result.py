@@ -30,6 +30,7 @@ from judges.registry import Judge
 from judges.runner import ExtractionRecord, Judgement
 from rubrics.result_json import tree_json
 from rubrics.scoring import Score, compatible_score, tree_score
+from rubrics.tree import statistics
 from rubrics.verdict import Usage
 
 RESULT_SCHEMA_VERSION: Final = 2
@@ -61,7 +62,7 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
                 "verification_tree": tree_json(rubric),
             }
         ],
-        "tree_statistics": asdict(rubric.statistics()),
+        "tree_statistics": asdict(statistics(rubric.root)),
         "status": "complete" if judgement.complete else "incomplete",
         "score": score_json(None if judgement.nothing_applies else judgement.score),
         "score_strict": score_json(None if judgement.nothing_applies else judgement.score_strict),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rubrics.tree import RubricNode, Strategy, TreeStatistics, leaves_below, statistics, walk
+from rubrics.tree import RubricNode, Strategy, leaves_below, walk
 
 
 class RubricError(ValueError):
@@ -108,10 +108,6 @@ class Rubric:
     def required_by(self, node: RubricNode) -> list[RubricNode]:
         """Return the nodes that ``node`` and its ancestors name in ``requires``, those of ``node`` first."""
         return [self.find(node_id) for each in reversed(self.path_to(node)) for node_id in each.requires]
-
-    def statistics(self) -> TreeStatistics:
-        """Return depth and node counts. A root without children has depth 0, one node and one leaf."""
-        return statistics(self.root)
 
     def _check_member(self, node: RubricNode) -> None:
         if self._nodes.get(node.id) is not node:

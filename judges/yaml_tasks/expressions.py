@@ -10,6 +10,7 @@ Kleene's three-valued logic, as NULL does in SQL. A condition without a result c
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -512,12 +513,12 @@ _KEYS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     Scalar.DATE: date_interval,
 }
 _COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "==": lambda one, other: bool(one == other),
-    "!=": lambda one, other: bool(one != other),
-    "<": lambda one, other: bool(one < other),
-    "<=": lambda one, other: bool(one <= other),
-    ">": lambda one, other: bool(one > other),
-    ">=": lambda one, other: bool(one >= other),
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 _COMPARE_DATES: Final[Mapping[str, Callable[[Interval, Interval], bool]]] = {
     # A year or month is an interval of days: "2019" is before "2020-01-01", and neither before nor after "2019-05-03".

@@ -5,7 +5,7 @@ from math import nan
 import pytest
 
 from rubrics.rubric import InvalidNode, Rubric, UnknownNode
-from rubrics.tree import RubricNode
+from rubrics.tree import RubricNode, statistics
 from rubrics.verdict import Claim
 
 
@@ -35,12 +35,12 @@ def test_path_leads_from_the_root_to_the_node(rubric: Rubric) -> None:
 
 
 def test_statistics_count_depth_nodes_and_leaves(rubric: Rubric) -> None:
-    counted = rubric.statistics()
+    counted = statistics(rubric.root)
     assert (counted.depth, counted.total_nodes, counted.leaf_nodes) == (2, 5, 3)
 
 
 def test_root_alone_is_one_leaf_of_depth_zero() -> None:
-    counted = Rubric("task", "").statistics()
+    counted = statistics(Rubric("task", "").root)
     assert (counted.depth, counted.total_nodes, counted.leaf_nodes) == (0, 1, 1)
 
 
