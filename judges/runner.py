@@ -234,7 +234,9 @@ async def run_judge(
         elif not runner_time.has_returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
-            _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
+            late = f"not settled within {deadline_s:g} s"
+            leaves = [leaf for leaf in rubric.leaves() if leaf.claim is not None or leaf.check is not None]
+            _leave_open(leaves, Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=late))
     if unread is None:  # a judge that caught the error could not declare what depends on the values
         unread = next((record.error for record in reader.records if record.error is not None), None)
     undeclared = settling.unknown or (_UNFINISHED if runner_time.is_unfinished else None)
@@ -384,7 +386,14 @@ class _Reader:
 
 def _leave_unread(rubric: Rubric, reasoning: str) -> None:
     """Mark all declared leaves as not judged."""
-    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
+    _leave_open([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
+
+
+def _leave_open(leaves: Iterable[RubricNode], verdict: Verdict) -> None:
+    """Give the leaves without a verdict this one."""
+    for leaf in leaves:
+        if leaf.verdict is None:
+            leaf.verdict = verdict
 
 
 def _add_undeclared(rubric: Rubric, leaf_id: str, verdict: Verdict) -> None:
@@ -397,20 +406,9 @@ def _add_undeclared(rubric: Rubric, leaf_id: str, verdict: Verdict) -> None:
     rubric.add(rubric.root, leaf)
 
 
-def _leave_unsettled(rubric: Rubric, reasoning: str) -> None:
-    verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=reasoning)
-    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None or leaf.check is not None], verdict)
-
-
 def _assign_usage(rubric: Rubric) -> None:
     """Make the usage of each leaf independent of the order in which the leaves were settled."""
     settled = [(leaf, leaf.verdict) for leaf in rubric.leaves() if leaf.verdict is not None]
     charged = assign_usage_in_tree_order([verdict for _, verdict in settled])
     for (leaf, _), verdict in zip(settled, charged, strict=True):
         leaf.verdict = verdict
-
-
-def _mark_unsettled(leaves: list[RubricNode], verdict: Verdict) -> None:
-    for leaf in leaves:
-        if leaf.verdict is None:
-            leaf.verdict = verdict

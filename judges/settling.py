@@ -87,7 +87,7 @@ class Settler:
 
     async def _verdict(self, claim: Claim) -> Verdict:
         # A claim that lacks a source, too, has that reason.
-        return no_value_verdict(claim) if claim.lacks_value and claim.sources != () else await self._judging(claim)
+        return no_value_verdict() if claim.lacks_value and claim.sources != () else await self._judging(claim)
 
     async def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""
@@ -116,7 +116,7 @@ def check_verdict(*, passed: bool) -> Verdict:
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
 
 
-def no_value_verdict(claim: Claim) -> Verdict:
+def no_value_verdict() -> Verdict:
     """Return the verdict of a claim that names a value which the answer does not give."""
     return Verdict(
         outcome=Outcome.FAILED,

@@ -84,11 +84,9 @@ class FormatFile:
 
     def read(self, server: str, model: str) -> RequestFormat | None:
         """Return the format of a model; None if there is none, or it has expired or is unreadable."""
-        try:
-            entry = self._entries()[_entry_name(server, model)]
-            return from_json(entry["request_format"]) if self._is_new(entry) else None
-        except (LookupError, TypeError, ValueError):
-            return None
+        with suppress(LookupError, TypeError, ValueError):
+            return from_json(self._entries()[_entry_name(server, model)]["request_format"])
+        return None
 
     def write(self, server: str, model: str, request_format: RequestFormat) -> None:
         """Store the format of a model and remove expired entries. Blocks. Write errors are ignored."""
@@ -96,23 +94,17 @@ class FormatFile:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with self._path.with_suffix(".lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                entries = {name: entry for name, entry in self._entries().items() if self._is_new(entry)}
+                entries = self._entries()
                 content = {"found_at": self._clock(), "request_format": to_json(request_format)}
                 entries[_entry_name(server, model)] = content
                 write_atomic(self._path, json.dumps(entries, indent=1, sort_keys=True).encode())
 
-    def _is_new(self, entry: Any) -> bool:
-        try:
-            return bool(0 <= self._clock() - entry["found_at"] < MAX_AGE_S)
-        except (LookupError, TypeError):
-            return False
-
     def _entries(self) -> dict[str, Any]:
-        try:
-            content = json.loads(self._path.read_text("utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
+        """Return the entries that have not expired; none if the file cannot be read."""
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):
+            entries = json.loads(self._path.read_text("utf-8")).items()
+            return {name: entry for name, entry in entries if 0 <= self._clock() - entry["found_at"] < MAX_AGE_S}
+        return {}
 
 
 def _entry_name(server: str, model: str) -> str:

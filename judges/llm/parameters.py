@@ -85,20 +85,18 @@ class RunParameters:
         written = parameters_of(result)
         if written is None:
             return None
-        known = tuple(asdict(NO_PARAMETERS))
+        roles = {role: _read(written.get(role) or {}) for role in (*ROLES, OWN_ROLE)}
+        members = {str(member.get("model")): _exact(_read(member)) for member in members_of(result)}
+        return cls(every=roles.pop(OWN_ROLE), roles={role: _exact(one) for role, one in roles.items()}, members=members)
 
-        def read(role: str) -> Parameters:
-            values = written.get(role) or {}
-            return Parameters(**{name: values.get(name) for name in known})
 
-        def exact(values: Parameters) -> Parameters:
-            return values if values.reasoning_effort else replace(values, reasoning_effort=PROVIDER_DEFAULT)
+def _read(values: Mapping[str, Any]) -> Parameters:
+    return Parameters(**{name: values.get(name) for name in asdict(NO_PARAMETERS)})
 
-        members = {
-            str(member.get("model")): exact(Parameters(**{name: member.get(name) for name in known}))
-            for member in members_of(result)
-        }
-        return cls(every=read(OWN_ROLE), roles={role: exact(read(role)) for role in ROLES}, members=members)
+
+def _exact(sent: Parameters) -> Parameters:
+    """Return parameters with which the same effort is sent again: none if there was none."""
+    return sent if sent.reasoning_effort else replace(sent, reasoning_effort=PROVIDER_DEFAULT)
 
 
 class RequestParameters:
