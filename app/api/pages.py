@@ -74,12 +74,9 @@ class CitedUrlOut(RecordModel):
             cited,
             page_id=None if cited.page is None else cited.page.id,
             latest_id=None if cited.latest is None else cited.latest.id,
-            outcome=None if latest is None else latest.outcome,
             title="" if latest is None else latest.title,
             detail="" if latest is None else latest.detail,
-            http_status=None if latest is None else latest.http_status,
-            source=None if latest is None else latest.source,
-            captured_at=None if latest is None else latest.captured_at,
+            **{name: getattr(latest, name, None) for name in ("outcome", "http_status", "source", "captured_at")},
         )
 
 

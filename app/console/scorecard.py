@@ -13,6 +13,8 @@ from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 
+_MAX_MISSING = 5
+
 
 def score_text(score: Score | None) -> str:
     """Format a score: ``0.83``, or ``0.50-0.83`` if it is open, or ``-`` if there is none."""
@@ -44,12 +46,12 @@ def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Plai
     return table
 
 
-def missing_runs_line(missing: Sequence[tuple[str, str]], *, shown: int = 5) -> str | None:
+def missing_runs_line(missing: Sequence[tuple[str, str]]) -> str | None:
     """Return a line that names the runs that tasks lack, given as task and answer name; None without any."""
     if not missing:
         return None
-    names = [f"{task_id} {name.removesuffix('.md')}" for task_id, name in missing[:shown]]
-    more = [f"and {len(missing) - shown} more"] if len(missing) > shown else []
+    names = [f"{task_id} {name.removesuffix('.md')}" for task_id, name in missing[:_MAX_MISSING]]
+    more = [f"and {len(missing) - _MAX_MISSING} more"] if len(missing) > _MAX_MISSING else []
     return f"missing runs: {', '.join([*names, *more])}. pass@k is over the tasks with all runs."
 
 

@@ -14,7 +14,6 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.leaf_view import screenshot_numbers
-from app.dashboard.newest_results import results_of
 from app.dashboard.outline import Node, outline
 from app.dashboard.passages import pieces
 from app.dashboard.rendering import HEADERS
@@ -93,7 +92,8 @@ async def _dependents(viewer: Viewer, dependents: Mapping[str, Any], url: str) -
     Each has the citing ``leaves`` and their cost ``usd`` (None: unknown).
     """
     found, mark = [], page_mark(url)
-    async for origin, result in results_of(viewer, dependents["items"][:_MAX_RESULTS]):
+    for origin in dependents["items"][:_MAX_RESULTS]:
+        result = await viewer.api.get(f"/v1/results/{origin['result_id']}")
         leaves = [leaf for leaf in outline(result).leaves if mark in map(page_mark, leaf.fields.get("sources") or ())]
         costs = [_usd(leaf) for leaf in leaves]
         if leaves:

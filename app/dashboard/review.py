@@ -14,7 +14,6 @@ from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effects
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.newest_results import MAX_RESULTS, agents_of, newest_origins, results_of
 from app.dashboard.outline import Node, Outline, outline
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import result_overrides
@@ -24,6 +23,9 @@ from rubrics.verdict import Outcome
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
+MAX_AGENTS = 20
+MAX_RESULTS = 200
+_HISTORY = 500
 _MAX_SHOWN = 100
 _PER_PAGE = 50
 _MAX_CSV = 10_000
@@ -107,10 +109,32 @@ async def labels(viewer: ViewerDep, agent: AgentQuery = "") -> Response:
     return StreamingResponse(iter([(text or "").encode()]), media_type="application/x-ndjson", headers=headers)
 
 
+def newest_of_each(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the newest result of each answer. ``history`` is sorted newest first."""
+    newest: dict[tuple[str, str], dict[str, Any]] = {}
+    for origin in history:
+        newest.setdefault((origin["task_id"], origin["answer_name"]), origin)
+    return list(newest.values())
+
+
+async def agents_of(viewer: Viewer) -> list[str]:
+    """Return all agents that have a judged answer, best first."""
+    return [str(item["agent_name"]) for item in (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"]]
+
+
+async def newest_origins(viewer: Viewer, agents: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the origin of the newest result of each answer of these agents (at most ``MAX_AGENTS``)."""
+    origins: list[dict[str, Any]] = []
+    for agent in list(agents)[:MAX_AGENTS]:
+        origins += newest_of_each(await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_HISTORY))
+    return origins
+
+
 async def _doubtful(viewer: Viewer, origins: list[dict[str, Any]]) -> list[DoubtfulLeaf]:
     """Return the doubtful leaves of these results, highest rank first."""
     leaves: list[DoubtfulLeaf] = []
-    async for _, result in results_of(viewer, origins):
+    for origin in origins[:MAX_RESULTS]:
+        result = await viewer.api.get(f"/v1/results/{origin['result_id']}")
         leaves += await asyncio.to_thread(doubtful_leaves, result)
     return sorted(leaves, key=lambda one: -one.rank)
 

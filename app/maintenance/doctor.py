@@ -350,12 +350,8 @@ def check_confinement(settings: Settings) -> Check:
     return Check("isolation", State.OK, f"{detail}the browser reaches only the egress proxy")
 
 
-def _free_bytes(place: Path) -> int:
-    return shutil.disk_usage(place).free
-
-
-def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> Check:
-    """Check that the data folder can be written, and the disk space. ``free_bytes`` returns that of a folder."""
+def check_disk(data_dir: Path) -> Check:
+    """Check that the data folder can be written, and the disk space."""
     place = data_dir.expanduser().absolute()
     while not os.path.lexists(place):
         place = place.parent
@@ -366,7 +362,7 @@ def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_byte
         detail = f"cannot write in {place} for ASSAY_DATA_DIR={data_dir}: {error.strerror}"
         remedy = "Set ASSAY_DATA_DIR to a folder that can be written."
         return Check("disk", State.FAILED, detail, remedy)
-    bytes_free = free_bytes(place)
+    bytes_free = shutil.disk_usage(place).free
     detail = f"{bytes_free / 1024**3:.1f} GiB free for {data_dir}"
     if bytes_free < FAIL_BELOW_BYTES:
         return Check("disk", State.FAILED, detail, "Free some space, or set ASSAY_DATA_DIR.")

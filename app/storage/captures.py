@@ -67,10 +67,10 @@ class PostgresCaptureIndex:
         return None
 
     async def newest(self, key: str, owner: str | None = None) -> Capture | None:
-        return await self._first(_newest(captures.c.key_sha256 == key_digest(key), _used_for(owner)))
+        return await self._find_one(_newest(captures.c.key_sha256 == key_digest(key), _used_for(owner)))
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._first(select(captures.c.record).where(captures.c.id == capture_id))
+        return await self._find_one(select(captures.c.record).where(captures.c.id == capture_id))
 
     async def record(self, *added: Capture, synced: bool = True) -> None:
         if added:
@@ -98,14 +98,10 @@ class PostgresCaptureIndex:
                 return
             after = page[-1].id
 
-    async def _first(self, *queries: Select[str]) -> Capture | None:
-        """Return the result of the first query that finds a row."""
+    async def _find_one(self, query: Select[str]) -> Capture | None:
         async with self._lookups, self._transaction() as connection:
-            for query in queries:
-                record = (await connection.execute(query)).scalar_one_or_none()
-                if record is not None:
-                    return _capture(record)
-        return None
+            record = (await connection.execute(query)).scalar_one_or_none()
+        return None if record is None else _capture(record)
 
     @asynccontextmanager
     async def _transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -260,11 +256,10 @@ _log = structlog.get_logger(__name__)
 class PostgresCaptureLocks:
     """Locks of page captures. Implements ``cache.pages.CaptureLocks`` for all processes on one database."""
 
-    def __init__(self, database: Database, *, ttl_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
-        """``ttl_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
+    def __init__(self, database: Database, *, ttl_s: float = LOCK_TTL_S) -> None:
+        """``ttl_s``: time to live of a lock. It is renewed every ``RENEW_S`` while it is held."""
         self._database = database
         self._ttl_s = ttl_s
-        self._renew_s = renew_s
         self._held: dict[str, str] = {}
         """Digests of the keys of the locks that this process holds, by holder."""
         self._renewing: asyncio.Task[None] | None = None
@@ -313,7 +308,7 @@ class PostgresCaptureLocks:
         """Renew all locks of this process in one statement, until it holds none."""
         until = func.clock_timestamp() + _interval(self._ttl_s)
         while True:
-            await cancellable_sleep(self._renew_s)
+            await cancellable_sleep(RENEW_S)
             if not self._held:
                 return
             holders, hashed = list(self._held), list(self._held.values())
