@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,12 +10,14 @@ import typer
 
 from answers.binding import Binding
 from answers.binding import bind as bind_marks
+from app.console.answer_files import text_of_reply
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import MaxPagesOption
 from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
 from app.dashboard.wording import shorten
+from app.features.check.command import CheckCommand
 
 MAX_BYTES = 20_000_000
 
@@ -29,29 +32,37 @@ _SourceArgument = Annotated[
 ]
 
 
-def check(
-    source: _SourceArgument = None,
-    bind: Annotated[
-        bool, typer.Option("--bind", help="Only list each citation mark with its source and statement.")
-    ] = False,
-    as_json: JsonOption = False,
-    html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
-    dry_run: DryRunOption = False,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judging:
+    """What judges the report, and its limits."""
+
     budget: Annotated[
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Stop when this cost is reached.")
-    ] = None,
-    min_precision: Annotated[
-        float | None,
-        typer.Option("--min-precision", min=0.0, max=1.0, metavar="P", help="Exit 1 below this citation precision."),
-    ] = None,
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(
             help="Model, as provider/model; lexical is a baseline without a model. Several, with commas between them, "
             "are a jury: its first model also divides the statements into claims (default: ASSAY_MODEL)."
         ),
+    ] = None
+    max_pages: MaxPagesOption = None
+
+
+def check(
+    source: _SourceArgument = None,
+    *,
+    bind: Annotated[
+        bool, typer.Option("--bind", help="Only list each citation mark with its source and statement.")
+    ] = False,
+    as_json: JsonOption = False,
+    html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
+    dry_run: DryRunOption = False,
+    min_precision: Annotated[
+        float | None,
+        typer.Option("--min-precision", min=0.0, max=1.0, metavar="P", help="Exit 1 below this citation precision."),
     ] = None,
-    max_pages: MaxPagesOption = None,
+    judging: _Judging,
 ) -> None:
     """Check whether the sources of a report support its statements.
 
@@ -65,9 +76,7 @@ def check(
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
         return
-    from app.features.check.command import CheckCommand
-
-    command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages)
+    command = CheckCommand(source=source, text=report, **asdict(judging))
     if bind:
         print_binding(str(source), command.published_text(), as_json=as_json)
     elif dry_run:
@@ -83,8 +92,6 @@ def _read(file: Path) -> str:
     """
     try:
         if file.suffix.lower() == ".json":
-            from app.console.answer_files import text_of_reply
-
             return text_of_reply(file)
         with file.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)

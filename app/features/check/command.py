@@ -30,6 +30,7 @@ from app.features.check.pipeline import CheckOptions, check_report
 from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
 from app.features.check.statements import split_by_rules, split_request, statements_in_order
+from app.features.check.view import render_view
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
@@ -170,8 +171,6 @@ class CheckCommand:
 
 
 async def _page(document: CheckDocument, runtime: Runtime) -> str:
-    from app.features.check.view import render_view
-
     async def read(sha256: str) -> bytes | None:
         try:
             return await runtime.blobs.get(sha256)

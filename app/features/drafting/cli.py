@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -29,22 +30,30 @@ _ID_WORDS: Final = 6
 _MAX_ID_CHARS: Final = 60
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Target:
+    """The task file to write."""
+
+    out: TaskFolderOption = None
+    task_id: Annotated[
+        str | None, typer.Option("--id", help="Id of the task (default: the first words of the question).")
+    ] = None
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False
+
+
 def draft(
     question: Annotated[str, typer.Argument(help="Question that the answers of the task respond to.")],
+    *,
     example: Annotated[
         Path | None, typer.Option(help="Answer file (.md) that should get the full score. Each draft judges it.")
     ] = None,
     pages: PageTextsOption = None,
-    out: TaskFolderOption = None,
-    task_id: Annotated[
-        str | None, typer.Option("--id", help="Id of the task (default: the first words of the question).")
-    ] = None,
+    target: _Target,
     model: Annotated[str | None, typer.Option(help="provider/model (default: ASSAY_MODEL).")] = None,
     rounds: Annotated[int, typer.Option(min=1, max=20, help="Maximum number of drafts.")] = 3,
     budget: Annotated[
         float | None, typer.Option(metavar="USD", help="Stop when this cost is reached (default: ASSAY_BUDGET_USD).")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
     """Draft a task file with a model. Test it, and let the model repair what the tests found.
 
@@ -54,8 +63,8 @@ def draft(
     if pages is not None and example is None:
         raise WrongUsage("--pages is for --example", hint="Leave it out, or give an answer with --example.")
     inputs_of_model = _checked_texts(question, example)
-    id = task_id if task_id is not None else _id_of(question)
-    path, rejected = _targets(task_folder(out), id, overwrite=overwrite)
+    id = target.task_id if target.task_id is not None else _id_of(question)
+    path, rejected = _targets(task_folder(target.out), id, overwrite=target.overwrite)
     texts = None if pages is None else read_pages(pages)
     settings = judging_settings(model=model, budget_usd=budget)
     quiet_logging(settings)
@@ -66,9 +75,9 @@ def draft(
     inputs = DraftInputs(task_id=id, question=text, example=answer, model=settings.model, rounds=rounds)
     with event_loop.resumable("Replies are cached; run the same command to continue."):
         result = event_loop.run(_drafted(settings, inputs, texts))
-    target = path if result.draft.is_valid else rejected
-    _write(target, result.draft.commented(settings.model, result.stopped), overwrite=overwrite)
-    _report(result, target)
+    written = path if result.draft.is_valid else rejected
+    _write(written, result.draft.commented(settings.model, result.stopped), overwrite=target.overwrite)
+    _report(result, written)
 
 
 def _checked_texts(question: str, example: Path | None) -> tuple[str, str | None]:

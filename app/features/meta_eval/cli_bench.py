@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -94,12 +94,19 @@ _OutOption: TypeAlias = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Claims:
+    """The labeled claims that the judges are compared on."""
+
+    labels: _LabelsOption
+    partial: PartialOption = PartialRule.FAILED
+    sample: _SampleOption = None
+
+
 def bench(
     *,
-    labels: _LabelsOption,
+    claims: _Claims,
     model: _ModelOption = None,
-    partial: PartialOption = PartialRule.FAILED,
-    sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     parameters: ParameterOptions,
     budget: ReplayBudgetOption = None,
@@ -117,15 +124,15 @@ def bench(
     for path in out or ():
         if path.suffix not in _OUT_SUFFIXES:
             raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
-    sets = [scan(path, name, sample) for path, name in _names(labels).items()]
+    sets = [scan(path, name, claims.sample) for path, name in _names(claims.labels).items()]
     settings = judging_settings(model=models[0] if models else None, budget_usd=budget, **asdict(parameters))
     quiet_logging(settings)
-    run = Measurement(sets=sets, models=models, rule=partial, votes=votes, listed=0)
+    run = Measurement(sets=sets, models=models, rule=claims.partial, votes=votes, listed=0)
     if dry_run:
         _print_estimates(run.estimate(settings), as_json=as_json)
         return
     measure_all(run, settings)
-    _output(_report(run, settings, sample), out or (), as_json=as_json)
+    _output(_report(run, settings, claims.sample), out or (), as_json=as_json)
     for name, failure in run.failures.items():
         stderr_console().print_line(f"stopped: {name}: {failure}")
     if run.is_incomplete:
