@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Depends, Path, Query, Response
 
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
@@ -74,21 +74,27 @@ async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     )  # fmt: skip
 
 
+async def _filters(
+    status: Annotated[str | None, Query(pattern=f"^({'|'.join(_STATUSES)})?$")] = None,
+    success: Annotated[str | None, Query(pattern="^(true|false)?$")] = None,
+    task_id: Annotated[str | None, Query(max_length=200)] = None,
+) -> dict[str, str | None]:
+    """Return the filters of the steps of a run."""
+    return {"status": status or None, "success": success or None, "task_id": task_id or None}
+
+
 @router.get("/suites/{suite}/runs/{run_id}")
 async def run(
     suite: SuiteName,
     run_id: IdPath,
     viewer: ViewerDep,
-    status: Annotated[str | None, Query(pattern=f"^({'|'.join(_STATUSES)})?$")] = None,
-    success: Annotated[str | None, Query(pattern="^(true|false)?$")] = None,
-    task_id: Annotated[str | None, Query(max_length=200)] = None,
+    filters: Annotated[dict[str, str | None], Depends(_filters)],
     cursor: IdQuery = None,
     table: Table = Table.STEPS,
     format: Format = Format.HTML,
 ) -> Response:
     """Show one run: figures and a page of its steps. As CSV: one of its tables."""
     base = f"/v1/suites/{suite}/runs/{run_id}"
-    filters = {"status": status or None, "success": success or None, "task_id": task_id or None}
     if format is Format.CSV and table is not Table.STEPS:
         run = suite_run(document := await viewer.api.get(base), await _result(viewer, document))
         rows = figure_rows(run) if table is Table.FIGURES else map(breakdown_cells, breakdown(run.result or {}, table))
