@@ -17,7 +17,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import references
-from app.api.models import JobOut, ListedJobOut, ListOut, score_out
+from app.api.models import JobOut, ListedJobOut, ListOut
 from app.api.paging import FilterDep, IdFilter, IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import StrictJsonRoute
@@ -115,7 +115,7 @@ async def list_jobs(
         )
         page, next_cursor = paging.split(jobs, lambda job: job.id)
         scores = await rows.scores_of(connection, page)
-    items = [ListedJobOut.of(job, score=score_out(scores.get(job.result_id))) for job in page]
+    items = [ListedJobOut.of(job, score=scores.get(job.result_id)) for job in page]
     return ListOut(items=items, next_cursor=next_cursor)
 
 

@@ -14,7 +14,6 @@ from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
-from rubrics.scoring import Score
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
@@ -54,13 +53,13 @@ _EXAMPLE_REPLY: dict[str, Any] = {
 
 
 class RecordModel(BaseModel):
-    """Response model that takes its fields from a record, by name."""
+    """Response model that takes its fields from a record, by name, and those of nested models from nested records."""
 
     @classmethod
     def of_record(cls, record: object, **others: object) -> Self:
         """Return the model with the fields of ``record``, except ``others``, which the record lacks or replaces."""
         names = cls.model_fields.keys() - others.keys()
-        return cls.model_validate({name: getattr(record, name) for name in names} | others)
+        return cls.model_validate({name: getattr(record, name) for name in names} | others, from_attributes=True)
 
 
 class OpenModel(BaseModel):
@@ -75,11 +74,6 @@ class ScoreOut(BaseModel):
     value: float | None = None
     low: float
     high: float
-
-
-def score_out(score: Score | None) -> ScoreOut | None:
-    """Return a score for the API; None stays None."""
-    return None if score is None else ScoreOut(value=score.value, low=score.low, high=score.high)
 
 
 class AnswerIn(BaseModel):
@@ -208,7 +202,7 @@ class SubmissionOut(AcceptedOut):
         return cls.of_record(record, spent_usd=round(spent_usd, 6), jobs=[JobRefOut.of(job) for job in jobs])
 
 
-class ProgressOut(RecordModel):
+class ProgressOut(BaseModel):
     """Progress of a job."""
 
     pages_done: int
@@ -245,7 +239,7 @@ class JobOut(JobStateOut):
 
     @classmethod
     def of(cls, job: Job, **more: object) -> Self:
-        return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job), **more)
+        return cls.of_record(job, answer=job.answer_name, progress=job, **more)
 
 
 class ListedJobOut(JobOut):

@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME, references, sends
-from app.api.models import ListOut, RecordModel
+from app.api.models import ListOut
 from app.api.paging import ID_PATTERN, IdPath, ModelFilter, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import NOT_BLANK, StrictJsonRoute
@@ -184,7 +184,7 @@ class ReviewOut(OverrideOut):
     answer_name: str
 
 
-class FigureOut(RecordModel):
+class FigureOut(BaseModel):
     """A figure with its 95 % interval."""
 
     model_config = ConfigDict(json_schema_extra={"example": _FIGURE})
@@ -369,9 +369,11 @@ def _agreement(reviews: Sequence[Review], model: str | None) -> AgreementOut:
     for in_force_row in in_force_rows:
         groups[in_force_row.task_id, in_force_row.model or ""].append(in_force_row)
     return AgreementOut(
-        whole=AgreementFiguresOut.model_validate(_figures(in_force_rows)),
+        whole=AgreementFiguresOut.model_validate(_figures(in_force_rows), from_attributes=True),
         items=[
-            AgreementGroupOut.model_validate({"task_id": task_id, "model": name or None, **_figures(members)})
+            AgreementGroupOut.model_validate(
+                {"task_id": task_id, "model": name or None, **_figures(members)}, from_attributes=True
+            )
             for (task_id, name), members in sorted(groups.items())
         ],
     )
@@ -389,7 +391,7 @@ def _in_force(reviews: Sequence[Review]) -> list[Review]:
 def _figures(members: Sequence[Override]) -> dict[str, Any]:
     judged = [(row.verdict == "passed", row.outcome == "passed") for row in members if row.verdict in _VERDICTS]
     agreement = agreement_of(confusion_of(judged))
-    figures = {name: FigureOut.of_record(getattr(agreement, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
+    figures = {name: getattr(agreement, name) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
     counts = {"leaves": len(judged), "left_out": len(members) - len(judged), **dataclasses.asdict(agreement.confusion)}
     return counts | figures
 

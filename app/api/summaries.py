@@ -21,7 +21,7 @@ from answers.submission import MAX_LABEL_CHARS
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT, EXAMPLE_TIME
-from app.api.models import ListOut, OpenModel, RecordModel, ScoreOut, score_out
+from app.api.models import ListOut, OpenModel, RecordModel, ScoreOut
 from app.api.paging import NAME_PATTERN, NameFilter, NamePath
 from app.api.problems import Problem, not_found
 from app.service import Service
@@ -307,7 +307,7 @@ async def list_task_scores(
     """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
     async with service.database.begin() as connection:
         found = await rows.task_scores(connection, owner=caller.visible_owner, task_id=task_id, agent=agent)
-    items = [TaskScoreOut.of_record(one, score=score_out(one.score), success=score_out(one.success)) for one in found]
+    items = [TaskScoreOut.of_record(one) for one in found]
     return ListOut(items=items, next_cursor=None)
 
 

@@ -92,9 +92,7 @@ class CheckSummaryOut(JobStateOut):
 
     @classmethod
     def of(cls, job: Job, **others: object) -> Self:
-        return cls.of_record(
-            job, name=job.answer_name, progress=ProgressOut.of_record(job), job_url=f"/v1/jobs/{job.id}", **others
-        )
+        return cls.of_record(job, name=job.answer_name, progress=job, job_url=f"/v1/jobs/{job.id}", **others)
 
 
 class CheckOut(CheckSummaryOut):

@@ -117,7 +117,7 @@ class RunOut(JobStateOut):
                 scored=counts.get("scored", 0),
                 not_judged=counts.get("not_judged", 0),
             ),
-            means=RunMeansOut.of_record(means),
+            means=means,
             job_url=f"/v1/jobs/{job.id}",
         )
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 
 import judges.tasks
 from app.api.access import ReaderDep, ServiceDep
-from app.api.models import ListOut, RecordModel, ScoreOut, score_out
+from app.api.models import ListOut, RecordModel, ScoreOut
 from app.api.paging import NamePath, ResultsPageDep
 from app.api.problems import not_found
 from app.features.tasks.storage import scored_answers
@@ -85,10 +85,7 @@ async def list_task_answers(
         found = await scored_answers(
             connection, task_id, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
-    page, next_cursor = paging.split(found, lambda one: one.result_id)
-    return ListOut(
-        items=[ScoredAnswerOut.of_record(one, score=score_out(one.score)) for one in page], next_cursor=next_cursor
-    )
+    return ListOut.page(found, paging, lambda one: one.result_id, ScoredAnswerOut.of_record)
 
 
 @router.get("/tasks/{task_id}/file")
