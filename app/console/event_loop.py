@@ -11,6 +11,8 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import uvloop
+
 from app.console.errors import Interrupted
 from app.interruption import INTERRUPTION, SIGNALS
 from cache.scratch import remove_all
@@ -38,8 +40,6 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
     Raises:
         KeyboardInterrupt: A signal cancelled it.
     """
-    import uvloop
-
     INTERRUPTION.at_forced_exit(remove_all)
 
     async def interruptible() -> _Found:

@@ -43,6 +43,7 @@ from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier, judge_named
 from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
+from mind2web2.local_services import StoredPagesOnly
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder, TaskPages
 from rubrics.result_json import leaves_of
@@ -183,8 +184,6 @@ async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
 
 def _stored_pages_only() -> AbstractContextManager[None]:
     """Return a context manager that prevents captures by the tools of a public script."""
-    from mind2web2.local_services import StoredPagesOnly  # imported here because it loads slowly
-
     return services_of_run(StoredPagesOnly())
 
 

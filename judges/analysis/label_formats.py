@@ -30,6 +30,7 @@ from judges.analysis.labels import (
     RecordedVerdict,
     first_error,
 )
+from judges.late_libraries import pa, pq
 from rubrics.verdict import Outcome, Reason
 
 _PARQUET_ROWS: Final = 256
@@ -193,17 +194,14 @@ def _document(path: Path, file: BinaryIO) -> Rows:
 
 
 def _parquet(path: Path) -> Rows:
-    import pyarrow
-    import pyarrow.parquet
-
     number = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
                 for row in batch.to_pylist():
                     number += 1
                     yield SourceRow(file=path.name, number=number, fields=_object(row))
-    except (pyarrow.ArrowException, ValueError) as error:
+    except (pa.ArrowException, ValueError) as error:
         raise LabelsUnreadable(f"{path}: invalid Parquet after row {number}: {str(error)[:200]}") from error
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from judges.analysis.statistics.bootstrap import ratio_intervals
 from judges.analysis.statistics.intervals import wilson
 from judges.analysis.statistics.paired import sign_flip
+from judges.late_libraries import np
 
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
@@ -243,8 +244,6 @@ def intervals_95(steps: Sequence[StepScore], *, seed: int, resamples: int = RESA
     Raises:
         ValueError: there are no steps.
     """
-    import numpy as np
-
     tasks = list(by_task(steps).values())
     sums = np.array([np.sum([(s.element, s.operation, float(s.success)) for s in task], axis=0) for task in tasks])
     sizes = np.array([len(task) for task in tasks], dtype=float)
@@ -275,8 +274,6 @@ def compare_runs(
     ``micro`` pairs steps and ``macro`` tasks; their intervals are cluster bootstraps by task. ``p`` is that of a
     sign-flip test over tasks. ``task_success`` counts only tasks whose steps were all scored in both runs.
     """
-    import numpy as np
-
     a, b = ({str(record["id"]): record for record in records} for records in (first, second))
     shared = [id for id in a if id in b]
     scored = dict.fromkeys(id for id in shared if _is_scored(a[id]) and _is_scored(b[id]))
@@ -314,8 +311,6 @@ def _figures(record: Mapping[str, Any]) -> list[float]:
 
 def _differences(clusters: Sequence[Floats], seed: int, names: Iterable[str] = MEASURES) -> dict[str, Any]:
     """Return for each measure both means, their difference, its interval and p. Clusters are the arrays of tasks."""
-    import numpy as np
-
     sums = np.array([(pairs[:, 1] - pairs[:, 0]).sum(axis=0) for pairs in clusters])
     sizes = np.array([len(pairs) for pairs in clusters], dtype=float)
     means = np.concatenate(clusters).mean(axis=0)

@@ -14,6 +14,7 @@ from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
 from judges.agent_figures import seconds_of, usage_of, word_count
+from judges.late_libraries import pa, pq
 from rubrics.result_json import leaves_of, script_of
 from rubrics.scoring import is_success
 
@@ -206,9 +207,6 @@ def write_csv(path: Path, table: Table) -> None:
 
 def write_parquet(path: Path, table: Table) -> None:
     """Write Parquet with typed, nullable columns."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
     texts = pa.list_(pa.string())
     schema = pa.schema(

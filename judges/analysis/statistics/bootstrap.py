@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from judges.analysis.statistics.intervals import LEVEL, Interval
+from judges.late_libraries import np
 
 if TYPE_CHECKING:
-    import numpy as np
-
     Floats: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
 RESAMPLES = 10_000
@@ -26,8 +25,6 @@ _BLOCK = 250
 
 def draws(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> Iterator[Floats]:
     """Yield how often each cluster occurs in each resample, in blocks of shape (up to 250, clusters)."""
-    import numpy as np
-
     random = np.random.default_rng(seed)
     for start in range(0, resamples, _BLOCK):
         rows = min(_BLOCK, resamples - start)
@@ -43,8 +40,6 @@ def ratio_intervals(
 
     ``sums`` has shape (clusters, columns), ``sizes`` (clusters,), all above 0. Sizes of 1 give means over clusters.
     """
-    import numpy as np
-
     samples = [(drawn @ sums) / (drawn @ sizes)[:, None] for drawn in draws(len(sizes), seed=seed, resamples=resamples)]
     lows, highs = np.quantile(np.concatenate(samples), _ENDS, axis=0)
     return [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
@@ -56,8 +51,6 @@ def mean_over_runs_interval(sums: Floats, present: Floats, *, resamples: int = R
     Both arrays have shape (tasks, runs). ``sums`` contains the value of a task in a run, or 0 if there is none;
     ``present`` contains 1.0 if there is a value. A run without a task of a draw is left out of that draw.
     """
-    import numpy as np
-
     samples = []
     for drawn in draws(len(sums), seed=SEED, resamples=resamples):
         counted = drawn @ present
@@ -71,8 +64,6 @@ def mean_interval(values: Sequence[float], *, seed: int = SEED, resamples: int =
     """Return the interval of the mean of one value per task; None if there are fewer than two, or all are equal."""
     if len(values) < 2 or max(values) - min(values) <= 0:
         return None
-    import numpy as np
-
     column = np.asarray(values, dtype=float)[:, None]
     [(low, high)] = ratio_intervals(column, np.ones(len(values)), seed=seed, resamples=resamples)
     return Interval(low=low, high=high, method=method(len(values), seed=seed, resamples=resamples))

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from judges.analysis.statistics.intervals import LEVEL, Interval
+from judges.late_libraries import np, optimize, special
 
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
@@ -70,8 +71,6 @@ def bounded_mean(values: Sequence[float], *, weights: Sequence[float] | None = N
     n = len(values)
     if not n:
         raise ValueError("the mean needs at least one value")
-    import numpy as np
-
     inside = np.clip(np.asarray(values, dtype=float), 0.0, 1.0)
     shares = _shares(n, weights)
     low, high = _lower_end(inside, shares), 1 - _lower_end(1 - inside, shares)
@@ -80,8 +79,6 @@ def bounded_mean(values: Sequence[float], *, weights: Sequence[float] | None = N
 
 def _shares(n: int, weights: Sequence[float] | None) -> Floats:
     """Return weights that add up to the effective number of values."""
-    import numpy as np
-
     shares = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
     scaled: Floats = shares * (shares.sum() / (shares @ shares))
     return scaled
@@ -89,29 +86,23 @@ def _shares(n: int, weights: Sequence[float] | None) -> Floats:
 
 def _with_end(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the distinct values in ascending order, with an additional one at 0, and the weight of each."""
-    import numpy as np
-
     points, indices = np.unique(np.append(values, 0.0), return_inverse=True)
     return points, np.bincount(indices, weights=np.append(weights, 1.0)).astype(float)
 
 
 def _lower_end(values: Floats, weights: Floats) -> float:
     """Return the lower end of the interval for values in 0..1."""
-    from scipy.special import betaincinv, ndtri
-
     points, counts = _with_end(values, weights)
     top = float(points[-1])
     if top <= 0:
         return 0.0
     if len(points) == 2:
-        return top * float(betaincinv(counts[1], counts[0], _TAIL))
-    from scipy.optimize import brentq  # takes half a second to import
-
+        return top * float(special.betaincinv(counts[1], counts[0], _TAIL))
     points = points / top
     total = float(counts.sum())
     mean = float((counts * points).sum()) / total
     deviation = math.sqrt(float((counts * (points - mean) ** 2).sum()) / (total * (total + 1)))
-    quantile = float(ndtri(_TAIL))
+    quantile = float(special.ndtri(_TAIL))
 
     def excess(at: float) -> float:
         """Return the normal quantile of the tail probability, minus that of the interval. It is 0 at the lower end.
@@ -119,12 +110,12 @@ def _lower_end(values: Floats, weights: Floats) -> float:
         It is nearly linear in ``at``, so the root search needs few steps.
         """
         tail = min(1 - _MIN_TAIL, max(_MIN_TAIL, _probability_below(points, counts, at)))
-        return float(ndtri(tail)) - quantile
+        return float(special.ndtri(tail)) - quantile
 
     # Lower bound of the quantile by Cantelli's inequality.
     start = max(0.0, mean - deviation * math.sqrt(1 / _TAIL - 1))
     end = mean if excess(mean) > 0 else 1.0
-    return top * float(brentq(excess, start, end, xtol=_TOLERANCE))
+    return top * float(optimize.brentq(excess, start, end, xtol=_TOLERANCE))
 
 
 def _probability_below(points: Floats, weights: Floats, at: float) -> float:
@@ -134,8 +125,6 @@ def _probability_below(points: Floats, weights: Floats, at: float) -> float:
     sum's moment generating function along a line through the saddle point (S. O. Rice, "Distribution of quadratic forms
     in normal random variables: evaluation by numerical integration", SIAM J. Sci. Stat. Comput. 1, 1980).
     """
-    import numpy as np
-
     if at <= points[0] or at >= points[-1]:
         return float(at >= points[-1])
     gaps = points - at
@@ -358,8 +347,6 @@ def _bootstrap(runs: Sequence[Sequence[str]], values: Sequence[Sequence[float]])
     """Return the bootstrap interval; None if there is one task only, or all answers have the same score."""
     if len(values) < 2 or len({score for task in values for score in task}) < 2:
         return None
-    import numpy as np
-
     places = {name: nth for nth, name in enumerate(sorted({name for names in runs for name in names}))}
     sums, present = np.zeros((len(runs), len(places))), np.zeros((len(runs), len(places)))
     for nth, (names, scores) in enumerate(zip(runs, values, strict=True)):

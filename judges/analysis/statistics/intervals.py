@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
+from judges.late_libraries import special
+
 LEVEL = 0.95
 """Two-sided confidence level of all intervals."""
 Z_95 = 1.959963984540054
@@ -76,9 +78,7 @@ def quantile(freedom: float) -> float:
     >>> round(quantile(10), 3)
     2.228
     """
-    from scipy.special import stdtrit
-
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))
+    return float(special.stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 POWER = 0.8
@@ -104,6 +104,4 @@ def unpaired_detectable(spread: float, tasks: int) -> float | None:
 
 def _shift(freedom: int) -> float:
     """Return the noncentrality with ``POWER``. The tail on the other side adds less than 2e-6 to that power."""
-    from scipy.special import nctdtrinc
-
-    return float(nctdtrinc(freedom, 1 - POWER, quantile(freedom)))
+    return float(special.nctdtrinc(freedom, 1 - POWER, quantile(freedom)))

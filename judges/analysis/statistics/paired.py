@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from judges.analysis.statistics.bootstrap import SEED
+from judges.late_libraries import np
 
 if TYPE_CHECKING:
     from judges.analysis.statistics.bootstrap import Floats
@@ -85,8 +86,6 @@ def _counted(sizes: Sequence[float], least: float) -> int:
     """Count the sign patterns with an absolute sum of at least ``least``, from pairs of sums of two halves."""
     if least <= 0:
         return 1 << len(sizes)
-    import numpy as np
-
     left, right = _sums(sizes[: len(sizes) // 2]), _sums(sizes[len(sizes) // 2 :])
     right.sort()
     left.sort()  # sorted queries are several times faster than unsorted ones
@@ -97,8 +96,6 @@ def _counted(sizes: Sequence[float], least: float) -> int:
 
 def _sums(sizes: Sequence[float]) -> Floats:
     """Return the sums of all sign patterns."""
-    import numpy as np
-
     sums = np.zeros(1)
     for size in sizes:
         sums = np.concatenate([sums - size, sums + size])
@@ -107,8 +104,6 @@ def _sums(sizes: Sequence[float]) -> Floats:
 
 def _drawn(sizes: Sequence[float], least: float) -> int:
     """Count the random patterns, out of ``DRAWS``, with an absolute sum of at least ``least``."""
-    import numpy as np
-
     random, values, reached = np.random.default_rng(SEED), np.asarray(sizes), 0
     for start in range(0, DRAWS, _BLOCK):
         signs = random.integers(0, 2, size=(min(_BLOCK, DRAWS - start), len(values)))

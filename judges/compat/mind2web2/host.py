@@ -22,6 +22,7 @@ from judges.isolation.judge_job import job_message, run_isolated
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.rpc_server import JudgeJob, RpcServer
 from judges.isolation.serialization import from_base64, from_json_value, page_to_json, to_json_value
+from judges.late_libraries import maps_exceptions
 from judges.llm.client import LLMClient
 from judges.llm.json_schema import ReplyType
 from judges.prompting.rendering import Style
@@ -231,18 +232,16 @@ class ToolsRpcServer:
     def _maps_reply(
         self, base_url: str, timeout_s: float, method: str | None, args: Sequence[Any], keywords: Mapping[str, Any]
     ) -> Any:
-        from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
-
         try:
             client = self._maps_client(base_url, timeout_s)
             return {"result": None if method is None else getattr(client, method)(*args, **keywords)}
-        except exceptions.ApiError as error:
+        except maps_exceptions.ApiError as error:
             return _raised("ApiError", error.status, error.message)
-        except exceptions.HTTPError as error:
+        except maps_exceptions.HTTPError as error:
             return _raised("HTTPError", error.status_code)
-        except exceptions.Timeout:
+        except maps_exceptions.Timeout:
             return _raised("Timeout")
-        except exceptions.TransportError as error:
+        except maps_exceptions.TransportError as error:
             # Its message contains the requested URL, and with it the key.
             return _raised("TransportError", type(error.base_exception).__name__)
         except (ValueError, TypeError) as error:

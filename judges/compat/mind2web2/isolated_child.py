@@ -12,6 +12,7 @@ from cache.capture import Observation
 from judges.isolation.judge_main import JobMessage, run_process
 from judges.isolation.remote import RemoteModel, RpcClient
 from judges.isolation.serialization import page_from_json, to_base64
+from judges.late_libraries import maps_exceptions
 from judges.llm.client import LLMClient
 from mind2web2.environment import set_value
 from mind2web2.external_services import use_services
@@ -101,8 +102,6 @@ class RemoteMaps:
         reply = self._rpc.call_blocking("maps", method=method, args=list(args), keywords=keywords, **self._which)
         if "raised" not in reply:
             return reply["result"]
-        from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
-
         kinds = {"ValueError": ValueError, "TypeError": TypeError}
-        kind = kinds.get(reply["raised"]) or getattr(exceptions, reply["raised"])
+        kind = kinds.get(reply["raised"]) or getattr(maps_exceptions, reply["raised"])
         raise kind(*reply["args"])

@@ -22,6 +22,7 @@ from cache.backends.router import PROBE_BYTES, PROBE_S, RoutedCapturer, SiblingP
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable
+from judges.late_libraries import googlemaps
 from judges.llm.client import LLMClient
 from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow, required_key
 from mind2web2.live_browser import DEADLINE_S, LiveBrowser
@@ -42,8 +43,6 @@ class LocalServices:
         return LiveCapture(max_pages=max_pages, deadline_s=deadline_s)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
-        import googlemaps  # type: ignore[import-untyped]  # here, because it loads slowly
-
         from mind2web2.api_session import api_session
 
         # Retries after API faults at most double the time.

@@ -13,6 +13,7 @@ from typing import Final
 
 from cache.capture import Observation
 from cache.errors import CacheError, NoEvidence
+from judges.late_libraries import arxiv, maps_exceptions
 from judges.source_policy import verdict_without_evidence
 from mind2web2.llm_client.judge import AnswerScope, HarnessError, current_scope
 from rubrics.verdict import Outcome, Reason
@@ -104,14 +105,10 @@ def recorded_arxiv_fault() -> Iterator[None]:
 
 
 def _maps_errors() -> tuple[type[Exception], ...]:
-    from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
-
-    return exceptions.ApiError, exceptions.TransportError, exceptions.Timeout
+    return maps_exceptions.ApiError, maps_exceptions.TransportError, maps_exceptions.Timeout
 
 
 def _arxiv_errors() -> tuple[type[Exception], ...]:
-    import arxiv  # type: ignore[import-untyped]  # here, because it loads slowly
-
     return arxiv.ArxivError, OSError
 
 

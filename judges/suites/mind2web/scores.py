@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cache.atomic_files import atomic_path
+from judges.late_libraries import pa, pq
 from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
 from judges.suites.mind2web import scores_child
 
@@ -36,9 +37,6 @@ class ScoreTable:
         Raises:
             DataMissing, DataUnreadable: the file does not exist, or was not written by ``parquet_of``.
         """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
         self.name = name or path.name
         if not path.is_file():
             raise DataMissing(f"{path} does not exist")
@@ -70,8 +68,6 @@ class ScoreTable:
         return {} if group is None else self._scores(group)[sample_id]
 
     def _read(self, group: int, column: str) -> dict[str, dict[str, Any]]:
-        import pyarrow as pa
-
         try:
             table = self._file.read_row_group(group, columns=["sample_id", "ids", column])
         except (pa.ArrowException, OSError) as error:

@@ -7,12 +7,10 @@ from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from judges.late_libraries import pa, pq
 from judges.suites.errors import DataMissing, DataUnreadable
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 SUFFIXES = (".parquet", ".jsonl")
 _ROWS_AT_ONCE = 4
@@ -104,8 +102,6 @@ def _decode_batches(
     source: pq.ParquetFile, groups: Sequence[int], columns: list[str] | None, file: Path, first: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of row groups. ``first`` is the number of their first row in the file."""
-    import pyarrow as pa
-
     try:
         for batch in source.iter_batches(
             batch_size=_ROWS_AT_ONCE, row_groups=list(groups), columns=columns, use_threads=False
@@ -118,9 +114,6 @@ def _decode_batches(
 
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         # Without a buffer size, a whole column of a row group is read at once: hundreds of megabytes of screenshots.
         return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)

@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from judges.late_libraries import arxiv
 from mind2web2.tool_faults import recorded_arxiv_fault
 
 __all__ = ["ArxivTool"]
@@ -44,8 +45,6 @@ class ArxivTool:
         timeout_s: float = 20.0,
     ) -> None:
         """``delay_s`` is the delay between two requests, ``timeout_s`` the timeout of one request."""
-        import arxiv  # type: ignore[import-untyped]  # on first use: it takes a fifth of a judge process's start
-
         from mind2web2.api_session import api_session
 
         self._arxiv = arxiv
