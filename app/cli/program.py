@@ -11,11 +11,10 @@ import functools
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -47,133 +46,154 @@ def _print_version(requested: bool) -> None:
 
 
 class _Entry(NamedTuple):
-    """Command or group of commands.
+    """Line of ``assay --help``. ``load`` imports the modules of the command or group and builds it."""
 
-    ``target`` is the function of a command (``module:function``), or the commands of a group by name. The modules are
-    imported when the command is used.
-    """
-
+    section: str
     summary: str
-    target: str | Mapping[str, str | _Entry]
-    section: str = ""
-    """Section of ``assay --help``."""
+    load: Callable[[], typer.Typer]
 
 
-_ENTRIES: Final[Mapping[str, _Entry]] = {
-    "demo": _Entry(
-        "Judge the shipped example with the real service and browser.", "app.cli.demo:demo", section="Evaluate"
-    ),
-    "evaluate": _Entry("Judge a folder of answers without a server.", "app.cli.evaluate:evaluate", section="Evaluate"),
-    "submit": _Entry("Submit answers to a running server.", "app.cli.submit:submit", section="Evaluate"),
-    "check": _Entry(
-        "Check whether the sources of a report support its statements.",
-        "app.features.check.cli:check",
-        section="Evaluate",
-    ),
-    "pages": _Entry(
-        "Capture, import and export the pages that answers cite.",
+def _demo() -> typer.Typer:
+    from app.cli import demo
+
+    return _command(demo.demo)
+
+
+def _evaluate() -> typer.Typer:
+    from app.cli import evaluate
+
+    # The command itself reports arguments without an option: the folder of answers.
+    return _command(evaluate.evaluate, context_settings={"allow_extra_args": True})
+
+
+def _submit() -> typer.Typer:
+    from app.cli import submit
+
+    return _command(submit.submit)
+
+
+def _check() -> typer.Typer:
+    from app.features.check import cli as check
+
+    return _command(check.check)
+
+
+def _pages() -> typer.Typer:
+    from app.cli import capture
+    from app.features.interop import cli_page_caches
+
+    return _group({"capture": capture.capture, "import": cli_page_caches.import_, "export": cli_page_caches.export})
+
+
+def _results() -> typer.Typer:
+    from app.cli import results, summary
+    from app.features.comparison import cli_compare, cli_gate
+    from app.features.interop import cli_export, cli_import
+    from app.features.rescore import cli as rescore
+
+    return _group(
         {
-            "capture": "app.cli.capture:capture",
-            "import": "app.features.interop.cli_page_caches:import_",
-            "export": "app.features.interop.cli_page_caches:export",
-        },
-        section="Evaluate",
-    ),
-    "results": _Entry(
-        "List, summarize, compare, export and rescore results.",
+            "show": results.show,
+            "summary": summary.summary,
+            "compare": cli_compare.compare,
+            "gate": cli_gate.gate,
+            "rescore": rescore.rescore,
+            "export": cli_export.export,
+            "import": cli_import.import_,
+        }
+    )
+
+
+def _bundle() -> typer.Typer:
+    from app.features.bundles import cli as bundles
+
+    return _group({"export": bundles.export, "verify": bundles.verify, "replay": bundles.replay})
+
+
+def _tasks() -> typer.Typer:
+    from app.cli import tasks
+    from app.features.drafting import cli as drafting
+    from app.features.tasks import cli as task_tests
+
+    return _group({"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": task_tests.test_judge})
+
+
+def _serve() -> typer.Typer:
+    from app.cli import serve
+
+    return _command(serve.serve)
+
+
+def _admin() -> typer.Typer:
+    from app.cli import backup, cache, doctor, jobs, keys, providers, prune
+
+    group = _group(
         {
-            "show": "app.cli.results:show",
-            "summary": "app.cli.summary:summary",
-            "compare": "app.features.comparison.cli_compare:compare",
-            "gate": "app.features.comparison.cli_gate:gate",
-            "rescore": "app.features.rescore.cli:rescore",
-            "export": "app.features.interop.cli_export:export",
-            "import": "app.features.interop.cli_import:import_",
-        },
-        section="Inspect",
-    ),
-    "bundle": _Entry(
-        "Export, verify and replay evidence bundles.",
+            "doctor": doctor.doctor,
+            "jobs": jobs.jobs,
+            "providers": providers.providers,
+            "cache": cache.cache,
+            "prune": prune.prune,
+            "backup": backup.backup,
+            "restore": backup.restore,
+        }
+    )
+    key_commands = _group({"create": keys.create, "list": keys.list_, "revoke": keys.revoke})
+    group.add_typer(key_commands, name="keys", help="Create, list and revoke API keys.")
+    return group
+
+
+def _meta_eval() -> typer.Typer:
+    from app.features.meta_eval import cli as meta_eval
+    from app.features.meta_eval import cli_bench
+
+    group = _group({"measure": meta_eval.measure, "import": meta_eval.import_labels})
+    group.command("bench", cls=cli_bench.BenchCommand)(with_options(cli_bench.bench))
+    return group
+
+
+def _suites() -> typer.Typer:
+    from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
+
+    return _group(
         {
-            "export": "app.features.bundles.cli:export",
-            "verify": "app.features.bundles.cli:verify",
-            "replay": "app.features.bundles.cli:replay",
-        },
-        section="Inspect",
-    ),
-    "tasks": _Entry(
-        "List, create, draft and test task files.",
-        {
-            "show": "app.cli.tasks:show",
-            "new": "app.cli.tasks:new",
-            "draft": "app.features.drafting.cli:draft",
-            "test": "app.features.tasks.cli:test_judge",
-        },
-        section="Author",
-    ),
-    "serve": _Entry("Run the service: API, dashboard and embedded workers.", "app.cli.serve:serve", section="Operate"),
-    "admin": _Entry(
-        "Doctor, jobs, keys, providers, reply cache, clean-up, backups.",
-        {
-            "doctor": "app.cli.doctor:doctor",
-            "jobs": "app.cli.jobs:jobs",
-            "providers": "app.cli.providers:providers",
-            "cache": "app.cli.cache:cache",
-            "prune": "app.cli.prune:prune",
-            "backup": "app.cli.backup:backup",
-            "restore": "app.cli.backup:restore",
-            "keys": _Entry(
-                "Create, list and revoke API keys.",
-                {"create": "app.cli.keys:create", "list": "app.cli.keys:list_", "revoke": "app.cli.keys:revoke"},
-            ),
-        },
-        section="Operate",
-    ),
-    "meta-eval": _Entry(
-        "Measure judges against labels of people.",
-        {
-            "measure": "app.features.meta_eval.cli:measure",
-            "import": "app.features.meta_eval.cli:import_labels",
-            "bench": "app.features.meta_eval.cli_bench:bench",
-        },
-        section="Benchmarks",
-    ),
-    "suites": _Entry(
-        "Run models over Mind2Web and Multimodal-Mind2Web~.",
-        {
-            "mind2web": "app.features.suites.cli_mind2web:mind2web",
-            "mm-mind2web": "app.features.suites.cli_mm_mind2web:mm_mind2web",
-            "compare": "app.features.suites.cli_compare_runs:compare",
-            "build": "app.features.suites.cli_mm_mind2web:build",
-        },
-        section="Benchmarks",
-    ),
+            "mind2web": cli_mind2web.mind2web,
+            "mm-mind2web": cli_mm_mind2web.mm_mind2web,
+            "compare": cli_compare_runs.compare,
+            "build": cli_mm_mind2web.build,
+        }
+    )
+
+
+_ENTRIES = {
+    "demo": _Entry("Evaluate", "Judge the shipped example with the real service and browser.", _demo),
+    "evaluate": _Entry("Evaluate", "Judge a folder of answers without a server.", _evaluate),
+    "submit": _Entry("Evaluate", "Submit answers to a running server.", _submit),
+    "check": _Entry("Evaluate", "Check whether the sources of a report support its statements.", _check),
+    "pages": _Entry("Evaluate", "Capture, import and export the pages that answers cite.", _pages),
+    "results": _Entry("Inspect", "List, summarize, compare, export and rescore results.", _results),
+    "bundle": _Entry("Inspect", "Export, verify and replay evidence bundles.", _bundle),
+    "tasks": _Entry("Author", "List, create, draft and test task files.", _tasks),
+    "serve": _Entry("Operate", "Run the service: API, dashboard and embedded workers.", _serve),
+    "admin": _Entry("Operate", "Doctor, jobs, keys, providers, reply cache, clean-up, backups.", _admin),
+    "meta-eval": _Entry("Benchmarks", "Measure judges against labels of people.", _meta_eval),
+    "suites": _Entry("Benchmarks", "Run models over Mind2Web and Multimodal-Mind2Web~.", _suites),
 }
 """The commands in the order of ``assay --help``. Each is loaded when it is needed: all of them take two seconds."""
-_CLASSES: Final = {"app.features.meta_eval.cli_bench:bench": "app.features.meta_eval.cli_bench:BenchCommand"}
-"""Classes of commands with arguments of their own form."""
-# The command itself reports arguments without an option: the folder of answers.
-_CONTEXTS: Final = {"app.cli.evaluate:evaluate": {"allow_extra_args": True}}
 
 
-def _typer_of(entry: _Entry) -> typer.Typer:
-    """Import the modules of a command or group, and build it."""
-    built = typer.Typer(no_args_is_help=not isinstance(entry.target, str), add_completion=False, **_STYLE)
-    if isinstance(entry.target, str):
-        _add(built, None, entry.target)
-        return built
-    built.callback()(lambda: None)
-    for name, target in entry.target.items():
-        if isinstance(target, str):
-            _add(built, name, target)
-        else:
-            built.add_typer(_typer_of(target), name=name, help=target.summary)
-    return built
+def _command(function: Callable[..., None], *, context_settings: dict[str, Any] | None = None) -> typer.Typer:
+    alone = typer.Typer(add_completion=False, **_STYLE)
+    alone.command(context_settings=context_settings)(with_options(function))
+    return alone
 
 
-def _add(group: typer.Typer, name: str | None, target: str) -> None:
-    kind = resolve_name(_CLASSES[target]) if target in _CLASSES else None
-    group.command(name, cls=kind, context_settings=_CONTEXTS.get(target))(with_options(resolve_name(target)))
+def _group(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, add_completion=False, **_STYLE)
+    group.callback()(lambda: None)
+    for name, command in commands.items():
+        group.command(name)(with_options(command))
+    return group
 
 
 class _Commands(Mapping[str, Any]):
@@ -192,7 +212,7 @@ class _Commands(Mapping[str, Any]):
 @functools.cache
 def _loaded(name: str) -> Any:
     entry = _ENTRIES[name]
-    command = typer.main.get_command(_typer_of(entry))
+    command = typer.main.get_command(entry.load())
     command.name = name
     if not command.help:
         command.help = entry.summary

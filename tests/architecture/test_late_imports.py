@@ -16,18 +16,16 @@ LATE = {
     "app.cli.program": 20,  # all commands: 2,000 ms; `assay --help`: 120 ms
     "app.console.streams": 1,  # rich: 35 ms, for `assay --help`
     "app.engine.runtime": 3,  # SQLAlchemy: 460 ms, for `assay evaluate`, which has no database
-    "app.features.check.cli": 2,  # the engine: 800 ms, for `assay check --bind`
-    "app.features.check.command": 1,  # the HTML report: 100 ms
     "app.interruption": 1,  # psutil: 30 ms, before Ctrl-C is handled
     "app.server.processes": 1,  # FastAPI: 1,600 ms, for worker processes
     "app.storage.database": 4,  # Alembic: 370 ms, for processes that find a current database
-    "cache.backends.document_child": 3,  # Pillow: 50 ms for each child that decodes no image
-    "cache.backends.patchright": 1,  # the browser driver: 250 ms, for processes that capture nothing
-    "judges.analysis.label_formats": 2,  # ijson: 20 ms
+    "cache.backends.document_child": 3,  # Pillow: 30 ms for each child that decodes no image
+    "cache.backends.patchright": 1,  # the browser driver, for processes that capture nothing
+    "judges.analysis.label_formats": 2,  # ijson, for label sets in JSON arrays
     "judges.llm.providers": 3,  # SDKs: 570 ms for OpenAI, 700 ms for Bedrock
     "judges.loader": 1,  # the compiler of YAML tasks: 280 ms, for processes of scripts
     "judges.suites.mind2web.scores_child": 2,  # pyarrow, in a confined process that has only this file
-    "judges.tokenizers": 1,  # tiktoken: 60 ms, for pages that are too long
+    "judges.tokenizers": 1,  # tiktoken: 130 ms, for pages that are too long
     "mind2web2.api_tools.tool_arxiv": 1,  # requests: 60 ms, for processes of scripts without this tool
     "mind2web2.cli._common": 1,  # structlog: 40 ms
     "mind2web2.external_services": 1,  # local services: 100 ms, for isolated scripts
