@@ -39,7 +39,7 @@ def find_marks(text: str, cited: Sequence[Citation], references: References, mas
     for entry in references.entries:
         excluded[entry.start : entry.end] = b"\1" * (entry.end - entry.start)
     strong = [finder.links(cited), finder.bracket_ranges(), finder.brackets(), finder.tags(), finder.cites()]
-    strong.append(finder.narratives())
+    strong += [finder.narratives(), finder.of_products()]
     kept = _without_overlaps(_in_text(strong, excluded))
     kept = _without_overlaps(kept + _in_text([finder.superscripts(), finder.parentheses()], excluded))
     if references.has_numbers and not any(_is_numbered(target) for mark in kept for target in mark.targets):
@@ -110,6 +110,12 @@ _UNIT_BEFORE = re.compile(
 )
 _YEAR_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]?\Z|[A-Za-z一-龥]{3,}[)）]\Z")
 _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_OF_PRODUCT = re.compile(
+    r"\ue200[^\ue200\ue201\n]{0,400}\ue201|[\ue200-\ue206]"
+    r"|(?<![\w-])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|news|view|fetch|file|academia|image|product)\d{1,3}){1,20}(?!\w)"
+    r"|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
+)
+"""Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
 _CITE = re.compile(r"<(cite|ref)>\s{0,3}([^<>\n]{1,100})</\1>", re.I)
 _PLAIN = re.compile(
     r"(?P<before>[^\W\d_]{1,30}|(?<!\d)(?:19|20)\d\d|\d(?= \d{1,3}(?:, ?\d{1,3}){0,8} ?\|)|[)）\]”\"'’%»」』*_])"
@@ -274,6 +280,11 @@ class _MarkFinder:
             targets = tuple(self._references.find(each, match.start()) for each in numbers) or self._labels(match[2])
             if targets:
                 yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+
+    def of_products(self) -> Iterator[FoundMark]:
+        """Yield marks in the internal form of a product. The report does not say what they refer to."""
+        for match in _OF_PRODUCT.finditer(self._text):
+            yield FoundMark(start=match.start(), end=match.end(), targets=(None,), is_number=True)
 
     def _is_exponent(self, start: int) -> bool:
         before = self._text[max(0, start - 12) : start]

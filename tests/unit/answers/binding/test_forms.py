@@ -32,6 +32,20 @@ def bound(report: str) -> list[tuple[str, str | None, str]]:
 
 
 REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
+    "internal marks of products": (
+        "Oslo grew.\ue200cite\ue202turn0search1\ue202turn2view0\ue201 Bergen did not. citeturn0search3turn1news2\n\n"
+        "It rained :contentReference[oaicite:0]{index=0}. We cite turn signals, and citeturns are no word.【oaicite:4】\n",
+        [
+            (
+                "\ue200cite\ue202turn0search1\ue202turn2view0\ue201",
+                None,
+                "Oslo grew.\ue200cite\ue202turn0search1\ue202turn2view0\ue201",
+            ),
+            ("citeturn0search3turn1news2", None, "Bergen did not. citeturn0search3turn1news2"),
+            (":contentReference[oaicite:0]{index=0}", None, "It rained :contentReference[oaicite:0]{index=0}."),
+            ("【oaicite:4】", None, "We cite turn signals, and citeturns are no word.【oaicite:4】"),
+        ],
+    ),
     "plain numbers, as in copies that lost their superscripts": (
         "Heat is a third of demand.1 In 2023, sales fell by 3 percent to 5 million.2 Phase 3 ended in 2021. See Table 2.\n\n"
         "* Costs range to €1,200 per kW.3 Costs fell by 2.\n* Units reach 160 °C.4, 5 It takes 2.5 years.6 See No.3 or p.4\n\n"
