@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from answers.binding.references import Entry, References, label_key, note_key
+from answers.binding.references import CIRCLED, Entry, References, circled_number, label_key, note_key
 from answers.citations import Citation, CitationKind, MarkdownStructure
 from answers.errors import TooManyParts
 
@@ -41,7 +41,7 @@ def find_marks(text: str, cited: Sequence[Citation], references: References, mas
     strong = [finder.links(cited), finder.bracket_ranges(), finder.brackets(), finder.tags(), finder.cites()]
     strong += [finder.narratives(), finder.of_products()]
     kept = _without_overlaps(_in_text(strong, excluded))
-    kept = _without_overlaps(kept + _in_text([finder.superscripts(), finder.parentheses()], excluded))
+    kept = _without_overlaps(kept + _in_text([finder.superscripts(), finder.circled(), finder.parentheses()], excluded))
     if references.has_numbers and not any(_is_numbered(target) for mark in kept for target in mark.targets):
         kept = _without_overlaps(kept + _in_text([finder.plain_numbers()], excluded))
     return kept
@@ -104,6 +104,7 @@ _TAG = re.compile(
     re.I,
 )
 _SUPERSCRIPT = re.compile(r"[⁰¹²³⁴-⁹]{1,4}(?:\s?[⁻,˒ʼ·‧،⸴﹐᛫–-]\s?[⁰¹²³⁴-⁹]{1,4})*")
+_CIRCLED = re.compile(rf"(?<=\S)[{CIRCLED}]{{1,20}}")
 _UNIT_BEFORE = re.compile(
     r"(?:(?<![^\W_])(?:[kcdmµμnhM]?m|ft|in|yd|mi|s|[a-zA-Zα-ωΑ-Ω]|mc|km|kg|ha|sec|Adj\.? R|log|sin|cos)"
     r"|[)\]}\d]|[₀-₉])\Z"
@@ -304,6 +305,15 @@ class _MarkFinder:
             if numbers:
                 found.append(FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True))
         return iter(found if any(any(mark.targets) for mark in found) else ())
+
+    def circled(self) -> Iterator[FoundMark]:
+        """Yield circled digits behind a word, if the list of sources has their numbers. Others enumerate."""
+        if "sup" in self._references.forms:
+            for match in _CIRCLED.finditer(self._text):
+                numbers = map(circled_number, match[0])
+                targets = tuple(self._references.find(each, match.start()) for each in numbers)
+                if all(targets):
+                    yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
 
     def parentheses(self) -> Iterator[FoundMark]:
         """Yield ``(3)`` if the numbered list has this form, or if it is the only form of numbers in the text."""

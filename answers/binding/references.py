@@ -8,6 +8,7 @@ An entry is found by its form (``[3] https://...``, ``[^3]: ...``) or by its pla
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ _LABEL_LEVEL = 7
 """Level of a title that is not a heading, such as "Sources:". Any heading ends its section."""
 
 _SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+CIRCLED = "①-⑳❶-❿"
 _TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "０１２３４５６７８９", "01234567890123456789")
 
 _URL = r"<?(?:https?://|www\.)"
@@ -64,7 +66,7 @@ _ENTRY = re.compile(
     r"|[(（](?P<round>\d{1,4})[)）]"
     r"|(?:(?:source|ref|reference|citation)[ \t]{1,2}#?)?(?P<dot>\d{1,4})"
     r"(?:\\?[.．)、:：](?!\d)|(?=[ \t]*(?:\*\*|</sup>|\|))|(?=[ \t]+\[?<?https?:)|(?=\t)|[ \t][-–—](?=[ \t]))"
-    rf"|(?P<sup>[{_SUPERSCRIPTS}]{{1,4}}))"
+    rf"|(?P<sup>[{_SUPERSCRIPTS}]{{1,4}}|[{CIRCLED}]))"
     r"(?:\*\*|__|</sup>|</a>)?[.:：|]?(?:\*\*)?[ \t]*",
     re.I,
 )
@@ -535,7 +537,17 @@ def note_key(label: str) -> str:
 
 
 def _number(written: str) -> int:
-    return int(written.translate(_TO_DIGITS))
+    digits = written.translate(_TO_DIGITS)
+    return int(digits) if digits.isdecimal() else circled_number(written)
+
+
+def circled_number(char: str) -> int:
+    """Return the number of a circled digit.
+
+    >>> circled_number("⑩")
+    10
+    """
+    return int(unicodedata.numeric(char))
 
 
 _LINK = re.compile(

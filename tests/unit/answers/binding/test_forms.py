@@ -32,6 +32,20 @@ def bound(report: str) -> list[tuple[str, str | None, str]]:
 
 
 REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
+    "circled digits": (
+        "It opened in 1998①. It has two halls②③.\n\n① https://a.example/1\n② https://a.example/2\n③ https://a.example/3\n",
+        [
+            ("①", "https://a.example/1", "It opened in 1998①."),
+            ("②③", "https://a.example/2", "It has two halls②③."),
+            ("②③", "https://a.example/3", "It has two halls②③."),
+        ],
+    ),
+    "circled digits that enumerate": (
+        "使用方法：①打开 ②关闭。 See https://a.example/1 now.\n",
+        [
+            ("https://a.example/1", "https://a.example/1", "See https://a.example/1 now."),
+        ],
+    ),
     "internal marks of products": (
         "Oslo grew.\ue200cite\ue202turn0search1\ue202turn2view0\ue201 Bergen did not. citeturn0search3turn1news2\n\n"
         "It rained :contentReference[oaicite:0]{index=0}. We cite turn signals, and citeturns are no word.【oaicite:4】\n",
