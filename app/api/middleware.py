@@ -256,7 +256,7 @@ class ResponseHeaders:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
                 await self._app(scope, receive, send_with_headers)
-            except Exception as error:
+            except Exception as error:  # the client gets a response whatever failed; the error is raised again
                 _log.error("request failed", error=type(error).__name__)
                 if not has_started:
                     await as_problem(error).response()(scope, receive, send_with_headers)

@@ -28,7 +28,7 @@ def main() -> None:
         from app.cli.program import run
 
         run()
-    except BaseException:
+    except BaseException:  # of a command that is being interrupted, no error is shown
         if INTERRUPTION.signal_number is None:
             raise
         INTERRUPTION.announce()

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -61,12 +62,11 @@ class FileJournal:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            file = path.open("a+b")
-            try:
-                return cls(file, *_read_journal(file, path, identity))
-            except BaseException:  # closes the file on every exit
-                file.close()
-                raise
+            with ExitStack() as stack:
+                file = stack.enter_context(path.open("a+b"))
+                journal = cls(file, *_read_journal(file, path, identity))
+                stack.pop_all()  # the journal closes the file
+                return journal
         except OSError as error:
             raise RunUnwritable(f"{path}: {error.strerror}") from error
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
@@ -21,8 +22,15 @@ async def cancel_and_wait(running: asyncio.Task[None]) -> None:
         await asyncio.wait({running})
 
 
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(240):
+        while not holds():  # noqa: ASYNC110 - a list tells nobody
+            await asyncio.sleep(0)
+
+
 async def draining(events: list[str], *, for_s: float) -> None:
     """Wait until cancelled, then finish after ``for_s`` seconds."""
+    events.append("started")
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -48,18 +56,18 @@ async def test_draining_task_is_cancelled_once_and_awaited():
     running = asyncio.create_task(run_cancellable(draining(events, for_s=0.1), is_draining=lambda: True))
     await cancel_and_wait(running)
     assert running.cancelled()
-    assert events == ["once", "finished"]
+    assert events == ["started", "once", "finished"]
 
 
 async def test_second_cancellation_does_not_wait_for_draining():
     events: list[str] = []
     running = asyncio.create_task(run_cancellable(draining(events, for_s=3600), is_draining=lambda: True))
-    await asyncio.sleep(0.01)
+    await until(lambda: "started" in events)
     running.cancel()
-    await asyncio.sleep(0.02)
+    await until(lambda: "once" in events)
     await cancel_and_wait(running)
     assert running.cancelled()
-    assert events == ["once"]
+    assert events == ["started", "once"]
 
 
 async def test_own_error_of_the_task_is_raised():

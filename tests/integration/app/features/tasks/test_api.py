@@ -166,7 +166,7 @@ async def test_result_without_a_score_is_listed_and_counts_in_no_mean(api: httpx
 
 async def test_result_page_says_that_the_judge_has_changed(api: httpx.AsyncClient, judges: Path):
     job = await judged(api)
-    said = "the judge has changed since"
+    said = "the task file has changed since"
     assert said not in (await api.get(f"/results/{job['result_id']}")).text
     (judges / "paris.yaml").write_text(SOURCE + "# Looked at again.\n")
     assert said in (await api.get(f"/results/{job['result_id']}")).text
