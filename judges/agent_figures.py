@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 from judges.analysis.statistics.headline import Figure, Trial, headline
 from judges.analysis.statistics.intervals import LEVEL, Interval
 from judges.errors import installed
-from rubrics.result_json import leaves_of
 from rubrics.scoring import Score, bounded_score, is_success
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Outcome, Usage
 
 Summary: TypeAlias = dict[str, Any]

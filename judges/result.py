@@ -28,9 +28,9 @@ from cache.capture import Capture
 from judges.llm.providers import LEXICAL
 from judges.registry import Judge
 from judges.runner import ExtractionRecord, Judgement
-from rubrics.result_json import tree_json
 from rubrics.scoring import Score, compatible_score, tree_score
 from rubrics.tree import statistics
+from rubrics.tree_json import tree_json
 from rubrics.verdict import Usage
 
 RESULT_SCHEMA_VERSION: Final = 2

@@ -42,7 +42,7 @@ from judges.analysis.overrides import (
 from judges.analysis.statistics.agreement import agreement as agreement_of
 from judges.analysis.statistics.agreement import confusion_of
 from judges.result import score_json
-from rubrics.result_json import may_lack_parts
+from rubrics.tree_json import may_lack_parts
 
 
 def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from app.console.streams import counted, stderr_console
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 
 MAX_GROUPS = 8
 """Causes that are listed; the others are counted."""

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from app.console.tables import PlainTable, plain_table
 from judges.agent_figures import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
-from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Outcome
 
 _MAX_MISSING = 5

@@ -13,7 +13,7 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.result_cache import Tree
-from rubrics.result_json import page_digests_of
+from rubrics.tree_json import page_digests_of
 from rubrics.verdict import Outcome
 
 _MAX_BOXES = 200

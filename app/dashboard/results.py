@@ -25,9 +25,9 @@ from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import FormCheck, IdPath, Viewer, ViewerDep
 from app.dashboard.wording import REASONS, remedy_words
-from rubrics.result_json import script_of
 from rubrics.scoring import NodeScore, Score, bounded_score, score_nodes, score_with
 from rubrics.tree import Strategy
+from rubrics.tree_json import script_of
 from rubrics.verdict import Outcome, Reason
 
 SECTION: Final = 100

@@ -19,7 +19,7 @@ from judges.llm.providers import LEXICAL, ModelName, parse_judge
 from judges.result import judged_answers
 from judges.tokenizers import MAX_TEXT_TOKENS
 from judges.voting import members_in
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 
 Result: TypeAlias = Mapping[str, Any]
 Range: TypeAlias = "tuple[float, float]"

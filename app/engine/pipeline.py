@@ -46,7 +46,7 @@ from mind2web2.host import run_script
 from mind2web2.local_services import StoredPagesOnly
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder, TaskPages
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)

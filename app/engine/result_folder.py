@@ -26,7 +26,7 @@ from judges.result import (
     write_json,
 )
 from mind2web2.results import read_object, words_of
-from rubrics.result_json import parameters_of, script_of
+from rubrics.tree_json import parameters_of, script_of
 
 Result = Mapping[str, Any]
 

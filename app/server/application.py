@@ -29,24 +29,24 @@ from app.api import (
     webhooks,
 )
 from app.api.access import authenticate
-from app.api.description import install_openapi
 from app.api.middleware import BodyLimit, KeyGuard, LimitedHttpProtocol, OriginGuard, PreparedRoutes, ResponseHeaders
+from app.api.openapi import install_openapi
 from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
 from app.features.check import api as check
-from app.features.check import pages as check_pages
+from app.features.check import views as check_views
 from app.features.comparison import api as comparison
-from app.features.comparison import pages as comparison_pages
+from app.features.comparison import views as comparison_views
 from app.features.demo import api as demo
-from app.features.demo import pages as demo_pages
+from app.features.demo import views as demo_views
 from app.features.rescore import api as rescore
 from app.features.rewards import api as rewards
 from app.features.rewards.verification import RewardVerifier
 from app.features.suites import api as suites
-from app.features.suites import pages as suite_pages
+from app.features.suites import views as suite_views
 from app.features.tasks import api as task_files
-from app.features.tasks import pages as task_pages
+from app.features.tasks import views as task_views
 from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
 from app.server.job_runners import JOB_RUNNERS
@@ -80,11 +80,11 @@ ROUTERS: Final = (
 )
 """Operations of the API, in the order of its description."""
 _PAGES: Final = (
-    task_pages.router,
-    demo_pages.router,
-    check_pages.router,
-    comparison_pages.router,
-    suite_pages.router,
+    task_views.router,
+    demo_views.router,
+    check_views.router,
+    comparison_views.router,
+    suite_views.router,
     *PAGES,
 )
 TEMPLATES: Final = tuple(f"app.features.{feature}" for feature in ("check", "comparison", "demo", "suites", "tasks"))

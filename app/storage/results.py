@@ -32,8 +32,8 @@ from app.storage.records import (
 )
 from app.storage.tables import answers, captures, jobs, result_pages, result_sources, results
 from cache.urls import canonical_key
-from rubrics.result_json import leaves_of
 from rubrics.scoring import FULL_SCORE, Score, bounded_score
+from rubrics.tree_json import leaves_of
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
 _OPEN_OUTCOMES = frozenset({"not_judged", "undecided"})

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from judges.analysis.overrides import judged_leaves
-from rubrics.result_json import script_of
+from rubrics.tree_json import script_of
 
 MAX_DESCRIPTION_CHARS = 500
 """Maximum length in characters. It identifies the leaf; the result has the full description."""

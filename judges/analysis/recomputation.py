@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from judges.prompting.blocks import neutralise
 from judges.registry import JudgeKind
 from judges.result import score_json
-from rubrics.result_json import may_lack_parts
 from rubrics.rubric import RubricError
 from rubrics.scoring import (
     NodeScore,
@@ -27,6 +26,7 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.tree import Status, Strategy, leaves_below, statistics, walk
+from rubrics.tree_json import may_lack_parts
 from rubrics.verdict import Outcome, Quote, QuoteOrigin, Reason, Verdict
 
 MAX_DEPTH = 200

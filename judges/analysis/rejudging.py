@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from cache.urls import canonical_key
 from judges.analysis.overrides import judged_leaves
 from judges.llm.providers import LEXICAL
-from rubrics.result_json import script_sha256_of
+from rubrics.tree_json import script_sha256_of
 
 Result: TypeAlias = Mapping[str, Any]
 _SHOWN_BODIES: Final = ("text", "links", "screenshot-")

@@ -15,7 +15,7 @@ from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMRequest, role_of
 from judges.llm.models import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
 from judges.voting import members_in
-from rubrics.result_json import members_of, parameters_of
+from rubrics.tree_json import members_of, parameters_of
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 PROVIDER_DEFAULT: Final = "default"

@@ -21,7 +21,7 @@ import pytest
 from app.demo import EXPECTED
 from app.demo.expected import EXPECTED_CHECK, page_texts
 from app.demo.site import PORT
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 from tests.acceptance.demo_leaves import LEAVES, MISSED
 from tests.fakes.folders import service_folder
 from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of

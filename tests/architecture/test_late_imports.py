@@ -24,7 +24,7 @@ LATE = {
     "judges.analysis.label_formats": 2,  # ijson, for label sets in JSON arrays
     "judges.llm.providers": 3,  # SDKs: 570 ms for OpenAI, 700 ms for Bedrock
     "judges.loader": 1,  # the compiler of YAML tasks: 280 ms, for processes of scripts
-    "judges.suites.mind2web.scores_child": 2,  # pyarrow, in a confined process that has only this file
+    "judges.suites.mind2web.candidate_scores_child": 2,  # pyarrow, in a confined process that has only this file
     "judges.tokenizers": 1,  # tiktoken: 130 ms, for pages that are too long
     "mind2web2.api_tools.tool_arxiv": 1,  # requests: 60 ms, for processes of scripts without this tool
     "mind2web2.cli._common": 1,  # structlog: 40 ms

@@ -22,7 +22,7 @@ from app.settings import load_settings
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Outcome as Outcomes
 from rubrics.verdict import Reason
 from tests.bench.inputs import AGENT, TASKS, scripts_folder

@@ -9,10 +9,10 @@ from typing import Any
 from answers.submission import Answer
 from app.progress import ProgressCallback
 from app.storage.records import Job
-from rubrics.result_json import tree_json
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, score, score_strict, tree_score
 from rubrics.tree import RubricNode, Strategy
+from rubrics.tree_json import tree_json
 from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.fakes.evaluating import result_json
 

@@ -39,7 +39,7 @@ from cache.errors import BlobCorrupt, BlobMissing
 from judges.llm.call_recording import CallLogUnreadable, read_calls
 from judges.result import AnswerFolder, judged_folders
 from judges.yaml_tasks.model import is_task_file
-from rubrics.result_json import script_sha256_of
+from rubrics.tree_json import script_sha256_of
 
 _MASKABLE = ("results/", "overrides/", "captures/")
 

@@ -74,7 +74,7 @@ from judges.voting import members_in
 from mind2web2.external_services import use_services
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskFolder
-from rubrics.result_json import script_sha256_of
+from rubrics.tree_json import script_sha256_of
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0

@@ -48,8 +48,8 @@ from judges.prompting.rendering import BinaryEvalResult
 from judges.registry import JudgeKind
 from judges.result import page_json
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER
-from rubrics.result_json import script_of, script_sha256_of
 from rubrics.rubric import RubricError
+from rubrics.tree_json import script_of, script_sha256_of
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Errors of code that reads a record of another structure."""

@@ -27,10 +27,10 @@ from app.engine.estimate import PageSize
 from app.engine.runtime import Runtime
 from app.features.check.auditing import audit_request, by_page, page_claims, requests_of
 from app.features.check.pipeline import CheckOptions, check_report
+from app.features.check.reading_view import render_view
 from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
 from app.features.check.statements import split_by_rules, split_request, statements_in_order
-from app.features.check.view import render_view
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex

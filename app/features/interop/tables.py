@@ -15,8 +15,8 @@ from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
 from judges.agent_figures import seconds_of, usage_of, word_count
 from judges.late_libraries import pa, pq
-from rubrics.result_json import leaves_of, script_of
 from rubrics.scoring import is_success
+from rubrics.tree_json import leaves_of, script_of
 
 Text: TypeAlias = str | None
 Count: TypeAlias = int | None

@@ -13,8 +13,8 @@ from judges.agent_figures import AnswerOutcome, score_of, scorecard_row, usage_o
 from judges.analysis.flips import Leaf, comparable_result, flips
 from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json
-from rubrics.result_json import script_sha256_of
 from rubrics.scoring import Score
+from rubrics.tree_json import script_sha256_of
 from rubrics.verdict import Outcome, Usage
 
 MAX_FLIPS = 1000

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
-from rubrics.result_json import leaves_of
 from rubrics.scoring import Score, bounded_score
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Outcome, Reason
 
 

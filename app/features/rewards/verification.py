@@ -41,8 +41,8 @@ from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
 from judges.verifier import ClaimQuestion, EvidenceLookup, PageOnlyVerifier, ShownClaim, Verifier
-from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
+from rubrics.tree_json import leaves_of
 from rubrics.verdict import Outcome, Reason, Usage, Verdict
 
 AGENT = "verify"

@@ -19,6 +19,7 @@ from app.features.suites.run_options import Mind2WebRunIn, SuiteName
 from app.features.suites.suite_run import Resolve, StepView, SuiteModel, SuiteRun, tool_version
 from app.settings import Settings
 from judges.suites.errors import DataMissing, PageUnusable
+from judges.suites.mind2web.candidate_scores import ScoreTable, parquet_of
 from judges.suites.mind2web.data import ROW_SUFFIXES, Step, find_split, read_step
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
 from judges.suites.mind2web.ranks import RankOrigin
@@ -29,7 +30,6 @@ from judges.suites.mind2web.report import (
     published,
     report,
 )
-from judges.suites.mind2web.scores import ScoreTable, parquet_of
 from judges.suites.mind2web.step_player import (
     PlayedStep,
     guide_questions,

@@ -10,9 +10,9 @@ from typing import Any
 from app.features.suites.records import Record, StepStatus, step_record
 from app.features.suites.run_options import Mind2WebRunIn
 from judges.suites.errors import DataUnreadable, RankMissing
+from judges.suites.mind2web.candidate_scores import ScoreTable
 from judges.suites.mind2web.data import Candidate, Split, Step
 from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked, with_known_ranks
-from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import PlayedStep, keep_candidates, operation_f1
 from judges.suites.mind2web.tournament import Prediction, gold_op_string, score_prediction, shuffled
 from judges.suites.rules import DROPPABLE, Metric, NoPositive, Shuffle, Unplayed

@@ -10,9 +10,9 @@ from judges.runner import assign_usage_in_tree_order
 from mind2web2.decisions import Decisions, LeafState, missed_steps
 from mind2web2.evidence import with_first_imperfect_step
 from mind2web2.verification_tree import VerificationNode
-from rubrics.result_json import leaf_json
 from rubrics.scoring import Score, bounded_score, bounds
 from rubrics.tree import leaves_below, statistics
+from rubrics.tree_json import leaf_json
 from rubrics.verdict import Outcome, Verdict
 
 COMPLETE = "complete"

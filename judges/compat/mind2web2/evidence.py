@@ -11,7 +11,7 @@ from typing import Any
 
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import InvalidCall, page_addresses
-from rubrics.result_json import check_json
+from rubrics.tree_json import check_json
 from rubrics.verdict import CheckNote, SourceCheck, Verdict
 
 

@@ -11,8 +11,8 @@ from enum import StrEnum
 from itertools import count
 
 from judges.suites.errors import RankMissing
+from judges.suites.mind2web.candidate_scores import ScoreTable
 from judges.suites.mind2web.data import Candidate, Step
-from judges.suites.mind2web.scores import ScoreTable
 
 
 class RankOrigin(StrEnum):

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from patchright.async_api import Browser
 
-from app.features.check.view import render_view
+from app.features.check.reading_view import render_view
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, open_reader
 from tests.unit.app.features.check.checked import checked_report
 

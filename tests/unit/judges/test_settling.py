@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from judges.errors import JudgeBug
 from judges.settling import Settler
 from rubrics.gating import wait_cycle
-from rubrics.result_json import tree_json
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score
 from rubrics.tree import RubricNode, Strategy
+from rubrics.tree_json import tree_json
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rubrics.result_json import leaves_of
+from rubrics.tree_json import leaves_of
 from tests.integration.app.judged_folder import AnswerFolder, stored_result
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM

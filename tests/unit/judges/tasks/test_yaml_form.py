@@ -11,7 +11,7 @@ import pytest
 import judges.tasks
 from app.demo import EXPECTED, examples_dir
 from rubrics.lint import lint
-from rubrics.result_json import tree_json
+from rubrics.tree_json import tree_json
 from tests.fakes.trial import try_judge
 
 FOLDER = Path(judges.tasks.__path__[0])

@@ -11,7 +11,7 @@ import pytest
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
 from judges.analysis.recomputation import score_differences
-from rubrics.result_json import nodes_below
+from rubrics.tree_json import nodes_below
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES
 from tests.compat.test_scripts import Hosted

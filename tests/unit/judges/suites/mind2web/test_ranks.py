@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from judges.suites.mind2web.candidate_scores import ScoreTable, parquet_of
 from judges.suites.mind2web.data import Candidate, Step
 from judges.suites.mind2web.ranks import (
     RankingMetrics,
@@ -11,7 +12,6 @@ from judges.suites.mind2web.ranks import (
     ids_in_top_k,
     ranked,
 )
-from judges.suites.mind2web.scores import ScoreTable, parquet_of
 from tests.fakes.mind2web import write_scores
 
 STEP = Step(

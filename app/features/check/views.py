@@ -14,9 +14,9 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import TERMINAL
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep
+from app.features.check.reading_view import render_view
 from app.features.check.report import CheckDocument
 from app.features.check.reports import MAX_REPORT_CHARS
-from app.features.check.view import render_view
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

@@ -19,10 +19,10 @@ from typing import Any
 from cache.atomic_files import atomic_path
 from judges.late_libraries import pa, pq
 from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
-from judges.suites.mind2web import scores_child
+from judges.suites.mind2web import candidate_scores_child
 
 CONVERSION_S = 900.0
-_CHILD = Path(scores_child.__file__)
+_CHILD = Path(candidate_scores_child.__file__)
 _PARQUET_MAGIC = b"PAR1"
 _COLUMNS = {"sample_id", "ids", "scores", "ranks"}
 _MAX_REPORT_CHARS = 2_000

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import ScoresRejected
-from judges.suites.mind2web.scores import ScoreTable, parquet_of
+from judges.suites.mind2web.candidate_scores import ScoreTable, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
 

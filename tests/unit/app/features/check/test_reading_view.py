@@ -8,7 +8,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from selectolax.lexbor import LexborNode
 
-from app.features.check.view import render_view, text_fragment_url
+from app.features.check.reading_view import render_view, text_fragment_url
 from tests.unit.app.features.check.checked import checked_report
 
 

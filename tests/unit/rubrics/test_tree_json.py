@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from rubrics.result_json import page_digests_of, parameters_of, script_of, script_sha256_of, tree_json
 from rubrics.rubric import Rubric
 from rubrics.tree import RubricNode, Strategy
+from rubrics.tree_json import page_digests_of, parameters_of, script_of, script_sha256_of, tree_json
 from rubrics.verdict import CheckNote, Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
 
 PARAMETERS = {"verify": {"reasoning_effort": "low"}}

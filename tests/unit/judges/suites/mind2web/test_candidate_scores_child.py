@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judges.suites.mind2web.scores_child import PickleRejected, read_scores, samples
+from judges.suites.mind2web.candidate_scores_child import PickleRejected, read_scores, samples
 
 PROTOCOLS = (0, 2, 4)
 
@@ -86,7 +86,7 @@ def test_malformed_pickles_are_rejected(written: bytes):
 
 
 def test_shared_maps_cannot_exceed_the_entry_limit(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("judges.suites.mind2web.scores_child.MAX_ENTRIES", 5000)
+    monkeypatch.setattr("judges.suites.mind2web.candidate_scores_child.MAX_ENTRIES", 5000)
     inside = {str(n): n for n in range(100)}
     bomb = {"scores": {}, "ranks": {f"T{n}": inside for n in range(1000)}}
     assert len(pickle.dumps(bomb)) < 20_000
