@@ -1,56 +1,28 @@
 """Answers in the JSON replies of model providers, converted to Markdown with their citations as links.
 
-Known replies: OpenAI Responses and Chat Completions, Anthropic Messages, Gemini ``generateContent`` and Interactions,
-and Perplexity. The structure identifies the format. The names and units of the fields are those of the providers'
-Python SDKs.
+``REPLY_SHAPES`` lists the known replies. The structure identifies the format. The names and units of the fields are
+those of the providers' API references and Python SDKs.
 
 Offsets become character offsets (Unicode code points). A citation whose URL the text does not contain at that place is
-written as a link behind the cited text. An offset that does not fit the text is an error, because a citation in the
-wrong place would be checked against the wrong statement. Runs in linear time.
+written as a link behind the cited text, or in the place of the mark that a product wrote. An offset that does not fit
+the text is an error, because a citation in the wrong place would be checked against the wrong statement. Runs in linear
+time.
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any
-from urllib.parse import quote
+from typing import Any, Final, NamedTuple
 
-from answers.citations import MAX_LABEL_CHARS, MarkdownStructure, citations, clean
 from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.reply_links import Cited, Intervals, ReplyAnswer, Source, code_spans, web_url, with_links
 
-MAX_CITATIONS = 30_000
-"""Maximum number of citations, and of links in the text. ``answers.binding`` has the same limits."""
-MAX_MARKDOWN_CHARS = 4 * 1024 * 1024
-"""Maximum length of the Markdown. Links can make it much longer than the reply, because a reply has each URL once."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyCitation:
-    """Citation of a reply. ``text[start:end]`` (in characters of the Markdown) is the cited text
-    without trailing punctuation, white space and table borders.
-
-    For Perplexity, which only gives a mark, it is the mark. ``url`` is None for sources that are not web pages, such as
-    uploaded files. ``quote`` is the text of the source, if the provider returns it.
-    """
-
-    start: int
-    end: int
-    url: str | None
-    title: str = ""
-    quote: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplyAnswer:
-    """Markdown of a reply, and its citations in the order of the reply."""
-
-    text: str
-    citations: tuple[ReplyCitation, ...]
+_MAX_NAMED_FIELDS: Final = 12
+_MAX_FIELD_NAME_CHARS: Final = 40
 
 
 def answer_from_reply(reply: Mapping[str, Any], *, path: str = "") -> ReplyAnswer:
@@ -64,13 +36,13 @@ def answer_from_reply(reply: Mapping[str, Any], *, path: str = "") -> ReplyAnswe
             than 4 Mi characters or 30,000 links.
     """
     root = _Field(value=reply, path=path)
-    parts = [part for part in _parts(root) if part.text]
+    parts = list(_parts(root))
     text = "".join(part.text for part in parts)
     if not text.strip():
         raise root.error("contains no text of an answer: send the complete reply of the provider", ProblemCode.EMPTY)
     starts = accumulate((len(part.text) for part in parts), initial=0)
     cited = [one.moved(by) for part, by in zip(parts, starts, strict=False) for one in part.cited]
-    return _with_links(text, cited, root)
+    return with_links(text, cited, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,24 +80,12 @@ class _Field:
         return InvalidSubmission([Problem(path=self.path, message=message, code=code)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cited:
-    """Citation with its span, in characters of the text before links are inserted."""
-
-    start: int
-    end: int
-    url: str | None
-    title: str
-    quote: str | None = None
-
-    def moved(self, by: int) -> _Cited:
-        return replace(self, start=self.start + by, end=self.end + by)
-
-
 @dataclass(frozen=True, slots=True)
 class _Part:
+    """Text with its citations. A span that starts before 0 begins in the parts before."""
+
     text: str
-    cited: Sequence[_Cited] = field(default_factory=list)
+    cited: Sequence[Cited] = field(default_factory=list)
 
 
 _PARAGRAPH = _Part("\n\n")
@@ -133,184 +93,356 @@ _PARAGRAPH = _Part("\n\n")
 
 def _parts(reply: _Field) -> Iterator[_Part]:
     """Yield the texts of the answer in order. Texts that other items separate become paragraphs."""
-    for name, read in _FORMATS.items():
-        if isinstance(reply.value, Mapping) and isinstance(reply.value.get(name), list):
-            separated, any_text = False, False
-            for part in read(reply):
-                if part is None:
-                    separated = any_text
-                elif part.text:
-                    if separated:
-                        yield _PARAGRAPH
-                    yield part
-                    separated, any_text = False, True
-            return
-    raise reply.error(
-        "is not a known reply: expected the JSON object of OpenAI (list 'output' or 'choices'), Anthropic ('content'), "
-        "Gemini ('candidates' or 'steps') or Perplexity ('choices' or 'output'); send other answers as 'text'"
-    )
+    found = reply.value if isinstance(reply.value, Mapping) else {}
+    shape = next((shape for shape in REPLY_SHAPES if isinstance(found.get(shape.field), shape.kind)), None)
+    if shape is None:
+        raise reply.error(_unknown(reply.value))
+    separated, any_text = False, False
+    for part in shape.read(reply):
+        if part is None:
+            separated = any_text
+            continue
+        if part.text:
+            if separated:
+                yield _PARAGRAPH
+            separated, any_text = False, True
+        yield part
+
+
+def _unknown(reply: Any) -> str:
+    if isinstance(reply, Mapping):
+        names = [repr(str(name)[:_MAX_FIELD_NAME_CHARS]) for name in reply]
+        more = f" and {len(names) - _MAX_NAMED_FIELDS} more" if len(names) > _MAX_NAMED_FIELDS else ""
+        seen = f"fields {', '.join(names[:_MAX_NAMED_FIELDS])}{more}" if names else "no fields"
+    else:
+        seen = f"a JSON {'list' if isinstance(reply, list) else 'value'} instead of an object"
+    known = "; ".join(f"{shape.provider} ({shape.json_type} {shape.field!r})" for shape in REPLY_SHAPES)
+    return f"is not a known reply. Found: {seen}. Supported: {known}. Send other answers as 'text'"
 
 
 def _responses(reply: _Field) -> Iterator[_Part | None]:
-    """OpenAI Responses, and the agent API of Perplexity: ``output[].content[].annotations[]``."""
     for item in reply.get("output").items():
         yield None
         # Items of other types are reasoning and tool calls. Commentary is written before the answer is known.
         if item.get("type").value == "message" and item.get("phase").value != "commentary":
-            for content in item.get("content").items():
-                if content.get("type").value == "output_text":
-                    yield _annotated(content.get("text"), content.get("annotations").items(), _Characters)
+            yield from _blocks(item.get("content"))
+
+
+def _converse(reply: _Field) -> Iterator[_Part | None]:
+    return _blocks(reply.get("output").get("message").get("content"))
 
 
 def _interactions(reply: _Field) -> Iterator[_Part | None]:
-    """Gemini Interactions: ``steps[].content[].annotations[]``, with offsets in bytes."""
     for step in reply.get("steps").items():
         yield None
         if step.get("type").value == "model_output":
-            for content in step.get("content").items():
-                if content.get("type").value == "text":
-                    yield _annotated(content.get("text"), content.get("annotations").items(), _Bytes)
+            yield from _blocks(step.get("content"), units=(_BYTES,))
+
+
+def _conversation(reply: _Field) -> Iterator[_Part | None]:
+    for entry in reply.get("outputs").items():
+        yield None
+        if entry.get("type").value == "message.output":
+            yield from _blocks(entry.get("content"))
 
 
 def _chat(reply: _Field) -> Iterator[_Part | None]:
-    """Chat Completions of OpenAI (``message.annotations[].url_citation``) and Perplexity (marks ``[n]``)."""
+    """Numbered sources of Perplexity belong to the whole reply, annotations of OpenAI to the first text."""
     for choice in list(reply.get("choices").items())[:1]:
         message = choice.get("message")
-        content = message.get("content")
-        texts = [content]
-        if isinstance(content.value, list):
-            texts = [each.get("text") for each in content.items() if each.get("type").value == "text"]
-        sources = list(_perplexity_sources(reply))
-        if sources:
-            for text in texts:
-                yield _numbered(text, sources)
-        else:
-            annotations = message.get("annotations").items()
-            nested = (each.get("url_citation") for each in annotations if each.get("type").value == "url_citation")
-            for text in texts[:1]:
-                yield _annotated(text, nested, _Characters, nested=True)
-            for text in texts[1:]:
-                yield _Part(text.string())
+        sources = list(_numbered_sources(reply))
+        annotations = () if sources else message.get("annotations").items()
+        for part in _blocks(message.get("content"), {_FIRST: list(_annotations(annotations))}):
+            yield _Part(part.text, list(_numbered(part.text, sources))) if part and sources else part
+
+
+def _cohere(reply: _Field) -> Iterator[_Part | None]:
+    message = reply.get("message")
+    content = message.get("content")
+    citing: dict[int, list[_Citing]] = defaultdict(list)
+    for each in message.get("citations").items():
+        if each.get("type").value in {None, "TEXT_CONTENT"}:  # others cite the reasoning or the plan of tool calls
+            index = each.get("content_index").number()
+            if index is not None and isinstance(content.value, list) and not 0 <= index < len(content.value):
+                raise each.get("content_index").error(f"is {index}, but the answer has {len(content.value)} parts")
+            sources = [_cohere_source(source) for source in each.get("sources").items()]
+            citing[_FIRST if index is None else index].append(_Citing(sources, place=each, text=each.get("text")))
+    return _blocks(content, citing)
+
+
+def _thread(reply: _Field) -> Iterator[_Part | None]:
+    """The newest answer in a list of messages. Without times, it is the first one, because lists are newest first."""
+    answers = [one for one in reply.get("data").items() if one.get("role").value == "assistant"]
+    newest = max(answers, key=lambda one: one.get("created_at").number() or 0, default=None)
+    return iter(()) if newest is None else _messages(newest)
 
 
 def _messages(reply: _Field) -> Iterator[_Part | None]:
-    """Anthropic Messages: ``content[].citations[]``. A citation belongs to the whole text block."""
-    for block in reply.get("content").items():
-        if block.get("type").value != "text":
-            yield None
-            continue
-        text = block.get("text").string()
-        yield _Part(
-            text,
-            [
-                _Cited(
-                    start=0,
-                    end=len(text),
-                    # ``source`` of a search result need not be a URL. Documents have none.
-                    url=_web_url(each.get("url", "source").string()),
-                    title=each.get("title", "document_title").string(),
-                    quote=each.get("cited_text").string() or None,
-                )
-                for each in block.get("citations").items()
-            ],
-        )
+    return _blocks(reply.get("content"))
 
 
 def _candidates(reply: _Field) -> Iterator[_Part | None]:
-    """Gemini ``generateContent``: ``groundingSupports`` with offsets in bytes of a part. Names of REST or Python."""
+    """Grounding supports refer to parts by index. Names of REST or Python."""
     for candidate in list(reply.get("candidates").items())[:1]:
         metadata = candidate.get("groundingMetadata", "grounding_metadata")
-        chunks: list[_Field] = []
-        supports: dict[int, list[_Field]] = defaultdict(list)
+        citing: dict[int, list[_Citing]] = defaultdict(list)
         parts = list(_optional(candidate.get("content"), "parts"))
-        if metadata.value is not None:
-            chunks = list(metadata.get("groundingChunks", "grounding_chunks").items())
-            for support in metadata.get("groundingSupports", "grounding_supports").items():
-                # proto3 omits zeros.
-                index = _optional_number(support.get("segment"), "partIndex", "part_index")
-                if not 0 <= index < len(parts):
-                    message = f"is {index}, but the answer has {len(parts)} parts"
-                    raise support.get("segment").get("partIndex", "part_index").error(message)
-                supports[index].append(support)
+        chunks = list(_optional(metadata, "groundingChunks", "grounding_chunks"))
+        for support in _optional(metadata, "groundingSupports", "grounding_supports"):
+            segment = support.get("segment")
+            # proto3 omits zeros.
+            index = 0 if segment.value is None else segment.get("partIndex", "part_index").number() or 0
+            if not 0 <= index < len(parts):
+                message = f"is {index}, but the answer has {len(parts)} parts"
+                raise segment.get("partIndex", "part_index").error(message)
+            citing[index].append(_grounding(support, chunks))
         for place, part in enumerate(parts):
             text = part.get("text")
             if text.value is None or part.get("thought").value:
                 yield None
             else:
-                yield _grounded(text.string(), supports[place], chunks)
+                yield _cited_part(text, citing[place], (_BYTES,))
 
 
-_FORMATS: Mapping[str, Callable[[_Field], Iterator[_Part | None]]] = {
-    "output": _responses,
-    "choices": _chat,
-    "candidates": _candidates,
-    "steps": _interactions,
-    "content": _messages,
-}
+class ReplyShape(NamedTuple):
+    """Format of replies: the provider, and the field (a list or an object) that identifies it."""
+
+    provider: str
+    field: str
+    kind: type
+    read: Callable[[_Field], Iterator[_Part | None]]
+
+    @property
+    def json_type(self) -> str:
+        """Type of the field in JSON Schema."""
+        return "array" if self.kind is list else "object"
 
 
-def _optional(parent: _Field, name: str) -> Iterator[_Field]:
-    return iter(()) if parent.value is None else parent.get(name).items()
+REPLY_SHAPES: Final = (
+    ReplyShape("OpenAI Responses and Perplexity agents", "output", list, _responses),
+    ReplyShape("Bedrock Converse", "output", dict, _converse),
+    ReplyShape("OpenAI and Perplexity chat", "choices", list, _chat),
+    ReplyShape("Gemini generateContent", "candidates", list, _candidates),
+    ReplyShape("Gemini Interactions", "steps", list, _interactions),
+    ReplyShape("Mistral conversations", "outputs", list, _conversation),
+    ReplyShape("Cohere chat v2", "message", dict, _cohere),
+    ReplyShape("Anthropic Messages and messages of agent threads", "content", list, _messages),
+    ReplyShape("list of the messages of an agent thread", "data", list, _thread),
+)
 
 
-def _optional_number(parent: _Field, *names: str) -> int:
-    return 0 if parent.value is None else parent.get(*names).number() or 0
+def _optional(parent: _Field, *names: str) -> Iterator[_Field]:
+    return iter(()) if parent.value is None else parent.get(*names).items()
 
 
-REPLY_LISTS = tuple(_FORMATS)
-"""Fields of which a reply has one, with a list."""
+@dataclass(frozen=True, slots=True)
+class _Citing:
+    """Citation as written by a provider. ``place`` has the offsets; None: the whole text is cited. ``text`` is the
+    cited text, if the provider repeats it."""
+
+    sources: Sequence[Source]
+    place: _Field | None = None
+    text: _Field = _Field(None, "")
 
 
-class _Characters:
-    """Offsets in characters. The SDK of OpenAI names no unit, so UTF-16 units are recognised by their result."""
-
-    @staticmethod
-    def positions(text: str, spans: Sequence[tuple[int, int]], urls: Sequence[str]) -> Mapping[int, int | None]:
-        """Map each offset to a position in the text; to None if it is outside or within a character."""
-        offsets = {offset for span in spans for offset in span}
-        readings = [{offset: offset if offset <= len(text) else None for offset in offsets}]
-        if not text.isascii() and max(text) > "\uffff":
-            readings.append(_positions_in(text, offsets, "utf-16-le", 2))
-        fits = [
-            (
-                None not in reading.values(),
-                sum(
-                    _is_in(text, url, reading[start], reading[end])
-                    for (start, end), url in zip(spans, urls, strict=True)
-                ),
-            )
-            for reading in readings
-        ]
-        return readings[fits.index(max(fits))]
+_FIRST: Final = -1
+"""Key of the citations that belong to the first text."""
+_TEXT_TYPES: Final = frozenset({None, "text", "output_text"})
 
 
-class _Bytes:
-    """Offsets in bytes of UTF-8."""
+def _blocks(
+    content: _Field, citing: Mapping[int, Sequence[_Citing]] | None = None, *, units: Sequence[_Unit] | None = None
+) -> Iterator[_Part | None]:
+    """Yield the texts in the content of a message, a text or a list of blocks, with their citations; None for others.
 
-    @staticmethod
-    def positions(text: str, spans: Sequence[tuple[int, int]], _urls: Sequence[str]) -> Mapping[int, int | None]:
-        return _positions_in(text, {offset for span in spans for offset in span}, "utf-8", 1)
+    ``citing`` are citations outside of the blocks, by the index of their block. The sources of Mistral and those of
+    Bedrock without text are blocks of their own, behind the text that cites them.
+    """
+    blocks = [_Field({"text": content.value}, content.path)] if isinstance(content.value, str) else content.items()
+    outside, length, is_first = citing or {}, 0, True
+    for index, block in enumerate(blocks):
+        text, kind = block.get("text"), block.get("type").value
+        grounded = block.get("citationsContent")
+        if kind in _TEXT_TYPES and text.value is not None:
+            holder = block
+            if isinstance(text.value, Mapping):  # messages of agent threads
+                holder, text = text, text.get("value")
+            cited = [*_annotations(holder.get("annotations").items()), *_of_block(block.get("citations"))]
+            if is_first:
+                cited += outside.get(_FIRST, ())
+            part = _cited_part(text, [*cited, *outside.get(index, ())], units or (_CHARACTERS, _UTF16))
+            is_first, length = False, len(part.text)
+            yield part
+        elif kind == "tool_reference":
+            source = Source(web_url(block.get("url").string()), block.get("title").string())
+            yield _Part("", [Cited(start=-length, end=0, source=source)])
+        elif grounded.value is not None:
+            written = "".join(each.get("text").string() for each in grounded.get("content").items())
+            start, end = (0, len(written)) if written.strip() else (-length, 0)
+            sources = map(_bedrock_source, grounded.get("citations").items())
+            yield _Part(written, [Cited(start=start, end=end, source=source) for source in sources])
+            length = end - start
+        else:
+            yield None
 
 
-def _is_in(text: str, url: str, start: int | None, end: int | None) -> bool:
-    if not url or start is None or end is None or end - start > _MAX_MARK_CHARS:
-        return False
-    return text.find(url, start, end) >= 0
+def _annotations(annotations: Iterable[_Field]) -> Iterator[_Citing]:
+    """Yield the URL citations among annotations. Citations of files have no URL."""
+    for each in annotations:
+        if each.get("type").value == "url_citation":
+            nested = each.get("url_citation")
+            details = each if nested.value is None else nested
+            place = each if details.get(*_OFFSETS[1]).value is None else details
+            source = Source(web_url(details.get("url").string()), details.get("title").string())
+            yield _Citing([source], place=place, text=each.get("text"))
 
 
+def _of_block(citations: _Field) -> Iterator[_Citing]:
+    """Yield the citations of an Anthropic text block. ``source`` of a search result need not be a URL."""
+    for each in citations.items():
+        url = web_url(each.get("url", "source").string())
+        title, cited = each.get("title", "document_title").string(), each.get("cited_text").string()
+        yield _Citing([Source(url, title, cited or None)])
+
+
+def _bedrock_source(citation: _Field) -> Source:
+    """Return the source of a citation: the location of a web page, or the source of a search result."""
+    location = citation.get("location")
+    web = _Field(None, "") if location.value is None else location.get("web")
+    url = "" if web.value is None else web.get("url").string()
+    quoted = " ".join(each.get("text").string() for each in citation.get("sourceContent").items())
+    return Source(web_url(url or citation.get("source").string()), citation.get("title").string(), quoted or None)
+
+
+def _cohere_source(source: _Field) -> Source:
+    """Return a document or the output of a tool. Their fields, and the id, are what the caller of the API chose."""
+    details = source.get("document", "tool_output")
+    named = dict(details.value) if isinstance(details.value, Mapping) else {}
+    fields = (named.get("url"), named.get("link"), named.get("source"), named.get("id"), source.get("id").value)
+    url = next((url for each in fields if isinstance(each, str) and (url := web_url(each))), None)
+    title = named.get("title")
+    return Source(url, title if isinstance(title, str) else "" if url else source.get("id").string())
+
+
+def _grounding(support: _Field, chunks: Sequence[_Field]) -> _Citing:
+    """Return the citation of a Gemini support."""
+    sources: list[Source] = []
+    for index in support.get("groundingChunkIndices", "grounding_chunk_indices").items():
+        number = index.number()
+        if number is None or not 0 <= number < len(chunks):
+            raise index.error(f"is {number}, but there are {len(chunks)} grounding chunks")
+        sources += _chunk_sources(chunks[number])
+    segment = support.get("segment")
+    return _Citing(sources) if segment.value is None else _Citing(sources, place=segment, text=segment.get("text"))
+
+
+def _chunk_sources(chunk: _Field) -> Iterator[Source]:
+    """Yield the sources of a chunk. URLs of web chunks are redirects; captures follow them."""
+    for kind in (("web",), ("retrievedContext", "retrieved_context"), ("maps",), ("image",)):
+        source = chunk.get(*kind)
+        if source.value is not None:
+            title = source.get("title").string() or source.get("domain").string()
+            yield Source(web_url(source.get("uri", "sourceUri", "source_uri").string()), title)
+
+
+class _Unit(NamedTuple):
+    """Unit of offsets: so many bytes of an encoding."""
+
+    encoding: str
+    size: int
+
+
+_CHARACTERS, _UTF16, _BYTES = _Unit("utf-32-le", 4), _Unit("utf-16-le", 2), _Unit("utf-8", 1)
+_OFFSETS = (("start_index", "startIndex", "start"), ("end_index", "endIndex", "end"))
+_MARK = re.compile(r"\u3010[^\u3010\u3011\n]{1,200}\u3011")
+"""Mark that a product wrote in the place of a link: ``[3:0+source]`` in other brackets."""
 _MAX_MARK_CHARS = 8192
 """Longer spans are statements, not links. The limit keeps the search linear."""
 
 
-def _positions_in(text: str, offsets: Iterable[int], encoding: str, unit: int) -> dict[int, int | None]:
-    """Convert offsets in units of ``unit`` bytes of an encoding to character positions, in one pass."""
-    data = text.encode(encoding, "surrogatepass")
+def _cited_part(text_field: _Field, citing: Sequence[_Citing], units: Sequence[_Unit]) -> _Part:
+    """Return a text with its citations. ``units`` are those that the provider may use."""
+    text = text_field.string()
+    if not text:
+        return _Part(text)
+    spans = [None if one.place is None else _span(one.place) for one in citing]
+    positions = _positions(text, [(span, one) for span, one in zip(spans, citing, strict=True) if span], units)
+    cited: list[Cited] = []
+    for one, span in zip(citing, spans, strict=True):
+        start, end = 0 if one.place is None else len(text), len(text)
+        if one.place is not None and span is not None:
+            start, end = (
+                _position(one.place.get(*names), positions[at]) for names, at in zip(_OFFSETS, span, strict=True)
+            )
+            if one.text.string() and text[start:end] != one.text.string():
+                message = (
+                    "is not the text at the offsets, in characters, UTF-16 units or bytes; send the text that the "
+                    "offsets belong to, or remove the offsets to cite at the end of the text"
+                )
+                raise one.text.error(message)
+        is_mark = _MARK.fullmatch(text, start, end) is not None
+        cited += (
+            Cited(start=start, end=end, source=source, is_mark=is_mark and source.url is not None)
+            for source in one.sources
+        )
+    return _Part(text, cited)
+
+
+def _span(place: _Field) -> tuple[int, int] | None:
+    """Return the offsets of a citation; None if it has none. Start and end 0 are what converters write for none."""
+    start, end = (place.get(*names).number() for names in _OFFSETS)
+    if end is None or (start or 0, end) == (0, 0):
+        return None
+    start = start or 0
+    if start < 0:
+        raise place.get(*_OFFSETS[0]).error(f"is {start}: offsets are not negative")
+    if end < start:
+        raise place.get(*_OFFSETS[1]).error(f"is {end}, before the start {start}")
+    return start, end
+
+
+def _positions(
+    text: str, spans: Sequence[tuple[tuple[int, int], _Citing]], units: Sequence[_Unit]
+) -> Mapping[int, int | None]:
+    """Map each offset to a position in the text; to None if it is outside or within a character.
+
+    The unit is the one in which the most spans contain the cited text or the URL of their citation. If there is nothing
+    to compare, it is the first of ``units`` in which all offsets fit the text.
+    """
+    offsets = {offset for span, _ in spans for offset in span}
+    others = () if text.isascii() else (unit for unit in (_CHARACTERS, _UTF16, _BYTES) if unit not in units)
+    candidates = [*(units[:1] if text.isascii() else units), *others]
+    readings = [_positions_in(text, offsets, unit) for unit in candidates]
+    if len(readings) == 1:
+        return readings[0]
+    fits = [
+        (
+            sum(_fits(text, positions[start], positions[end], one) for (start, end), one in spans),
+            unit in units and None not in positions.values(),
+        )
+        for unit, positions in zip(candidates, readings, strict=True)
+    ]
+    return readings[fits.index(max(fits))]
+
+
+def _fits(text: str, start: int | None, end: int | None, one: _Citing) -> bool:
+    if start is None or end is None:
+        return False
+    if expected := one.text.string():
+        return end - start == len(expected) and text.startswith(expected, start)
+    urls = (source.url for source in one.sources if source.url)
+    return end - start <= _MAX_MARK_CHARS and any(text.find(url, start, end) >= 0 for url in urls)
+
+
+def _positions_in(text: str, offsets: Iterable[int], unit: _Unit) -> dict[int, int | None]:
+    """Convert offsets in a unit to character positions, in one pass."""
+    data = text.encode(unit.encoding, "surrogatepass")
     positions: dict[int, int | None] = {}
     read = position = 0
     for offset in sorted(offsets):
-        stop = offset * unit
+        stop = offset * unit.size
         try:
-            length = len(data[read:stop].decode(encoding, "surrogatepass")) if stop <= len(data) else None
+            length = len(data[read:stop].decode(unit.encoding, "surrogatepass")) if stop <= len(data) else None
         except UnicodeDecodeError:
             length = None
         if length is None:
@@ -320,61 +452,6 @@ def _positions_in(text: str, offsets: Iterable[int], encoding: str, unit: int) -
         read = stop
         positions[offset] = position
     return positions
-
-
-def _annotated(
-    text_field: _Field, annotations: Iterable[_Field], unit: type[_Characters] | type[_Bytes], *, nested: bool = False
-) -> _Part:
-    """Return a text with the URL citations among its annotations. Citations of files have no URL."""
-    text = text_field.string()
-    if text == "":
-        return _Part(text)
-    cited = [each for each in annotations if nested or each.get("type").value == "url_citation"]
-    spans = [_span(each) for each in cited]
-    placed = [span for span in spans if span is not None]
-    urls = [each.get("url").string() for each in cited]
-    positions = unit.positions(text, placed, [url for url, span in zip(urls, spans, strict=True) if span is not None])
-    return _Part(
-        text,
-        [
-            _cited(each, span, positions, len(text), url=url, title=each.get("title").string())
-            for each, span, url in zip(cited, spans, urls, strict=True)
-        ],
-    )
-
-
-def _span(parent: _Field) -> tuple[int, int] | None:
-    """Return the offsets of a citation; None if it has none. Start and end 0 are what converters write for none."""
-    start, end = (parent.get(*names).number() for names in _OFFSETS)
-    if end is None or (start or 0, end) == (0, 0):
-        return None
-    start = start or 0
-    if start < 0:
-        raise parent.get(*_OFFSETS[0]).error(f"is {start}: offsets are not negative")
-    if end < start:
-        raise parent.get(*_OFFSETS[1]).error(f"is {end}, before the start {start}")
-    return start, end
-
-
-_OFFSETS = (("start_index", "startIndex"), ("end_index", "endIndex"))
-
-
-def _cited(
-    parent: _Field,
-    span: tuple[int, int] | None,
-    positions: Mapping[int, int | None],
-    length: int,
-    *,
-    url: str,
-    title: str,
-) -> _Cited:
-    """Return a citation with its position. Without offsets, it is placed at the end of the text."""
-    if span is None:
-        return _Cited(start=length, end=length, url=_web_url(url), title=title)
-    start, end = (
-        _position(parent.get(*names), positions[offset]) for names, offset in zip(_OFFSETS, span, strict=True)
-    )
-    return _Cited(start=start, end=end, url=_web_url(url), title=title)
 
 
 def _position(offset: _Field, position: int | None) -> int:
@@ -387,256 +464,23 @@ def _position(offset: _Field, position: int | None) -> int:
     return position
 
 
-def _grounded(text: str, supports: Sequence[_Field], chunks: Sequence[_Field]) -> _Part:
-    """Return a part of a Gemini reply with the citations of its supports."""
-    segments = [support.get("segment") for support in supports]
-    spans = [None if segment.value is None else _span(segment) for segment in segments]
-    positions = _Bytes.positions(text, [span for span in spans if span is not None], ())
-    cited: list[_Cited] = []
-    for support, segment, span in zip(supports, segments, spans, strict=True):
-        place = _cited(segment, span, positions, len(text), url="", title="")
-        if span is not None:
-            written = segment.get("text")
-            expected = written.string()
-            if expected and text[place.start : place.end] != expected:
-                message = (
-                    "is not the text at the byte offsets of the segment; send the text that the offsets belong to, "
-                    "or remove the offsets to cite at the end of the text"
-                )
-                raise written.error(message)
-        for index in support.get("groundingChunkIndices", "grounding_chunk_indices").items():
-            number = index.number()
-            if number is None or not 0 <= number < len(chunks):
-                raise index.error(f"is {number}, but there are {len(chunks)} grounding chunks")
-            cited += (replace(place, url=url, title=title) for url, title in _chunk_source(chunks[number]))
-    return _Part(text, cited)
-
-
-def _chunk_source(chunk: _Field) -> Iterator[tuple[str | None, str]]:
-    """Yield URL and title of a chunk. URLs of web chunks are redirects; captures follow them."""
-    for kind in (("web",), ("retrievedContext", "retrieved_context"), ("maps",), ("image",)):
-        source = chunk.get(*kind)
-        if source.value is not None:
-            title = source.get("title").string() or source.get("domain").string()
-            yield _web_url(source.get("uri", "sourceUri", "source_uri").string()), title
-
-
 _NUMBERS = re.compile(r"(?<![!\[])\[(\d{1,4}(?:[ \t]?,[ \t]?\d{1,4}){0,30})\](?![(:])")
 
 
-def _perplexity_sources(reply: _Field) -> Iterator[tuple[str | None, str]]:
-    """Yield URL and title of each numbered source. ``search_results`` has the titles, older replies only URLs."""
+def _numbered_sources(reply: _Field) -> Iterator[Source]:
+    """Yield each numbered source of Perplexity. ``search_results`` has the titles, older replies only URLs."""
     results = [(each.get("url").string(), each.get("title").string()) for each in reply.get("search_results").items()]
     urls = [each.string() for each in reply.get("citations").items()] or [url for url, _ in results]
     titles = dict(results)
-    yield from ((_web_url(url), titles.get(url, "")) for url in urls)
+    yield from (Source(web_url(url), titles.get(url, "")) for url in urls)
 
 
-def _numbered(text_field: _Field, sources: Sequence[tuple[str | None, str]]) -> _Part:
-    """Turn the marks ``[n]`` of sources into links. Other numbers in brackets, and code, do not change."""
-    text = text_field.string()
-    code = _Intervals(_code(text))
-    pieces: list[str] = []
-    cited: list[_Cited] = []
-    read = length = 0
-
-    def write(piece: str) -> None:
-        nonlocal length
-        pieces.append(piece)
-        length += len(piece)
-
+def _numbered(text: str, sources: Sequence[Source]) -> Iterator[Cited]:
+    """Yield the marks ``[n]`` of sources. Other numbers in brackets, and code, are none."""
+    code = Intervals(code_spans(text))
     for mark in _NUMBERS.finditer(text):
         numbers = [int(number) for number in mark[1].split(",")]
-        if not all(1 <= number <= len(sources) for number in numbers) or code.end_of(mark.start() + 1):
-            continue
-        write(text[read : mark.start()])
-        read = mark.end()
-        for place, number in enumerate(numbers):
-            url, title = sources[number - 1]
-            write(", " if place else "")
-            start = length
-            write(f"[{number}]" if url is None else f"[[{number}]]({_destination(url)})")
-            cited.append(_Cited(start=start, end=length, url=url, title=title))
-        _check_count(len(cited), text_field)
-        _check_size(length, text_field)
-    write(text[read:])
-    return _Part("".join(pieces), cited)
-
-
-_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f<>\"`\\|]+")
-_ENTITY = re.compile(r"&(?=#?\w{1,31};)")
-_PARENTHESES = re.compile(r"[()]")
-
-
-def _web_url(written: str) -> str | None:
-    """Return a URL without characters that end a Markdown link; None if it is not one of a web page."""
-    encoded = _UNSAFE.sub(lambda match: quote(match[0], errors="replace"), written.strip())
-    depth = 0
-    for parenthesis in _PARENTHESES.findall(encoded):
-        depth += 1 if parenthesis == "(" else -1
-        if depth < 0:
-            break
-    if depth:
-        encoded = encoded.replace("(", "%28").replace(")", "%29")
-    return clean(encoded.replace("](", "%5D("))
-
-
-def _destination(url: str) -> str:
-    return _ENTITY.sub("&amp;", url)
-
-
-_MARKUP = re.compile(r"([\\`*_\[\]<>|&~])")
-
-
-def _link(url: str, title: str) -> str:
-    label = " ".join(title.split())[:MAX_LABEL_CHARS] or url.partition("://")[2].partition("/")[0]
-    escaped = _MARKUP.sub(r"\\\1", label)
-    return f"[{escaped}]({_destination(url)})"
-
-
-def _with_links(text: str, cited: Sequence[_Cited], root: _Field) -> ReplyAnswer:
-    """Insert a link behind each citation whose URL is not in its span, and move the spans accordingly."""
-    _check_count(len(cited), root)
-    places = _Places(text, root)
-    links: dict[int, dict[str, str]] = defaultdict(dict)
-    ends: list[int] = []
-    size = len(text)
-    for one in cited:
-        if one.url is not None and places.contain(one.url, one.start, one.end):
-            ends.append(one.end)
-            continue
-        at, visible_end = places.after(one.end)
-        ends.append(max(one.start, visible_end))
-        if one.url is not None and one.url not in links[at]:
-            links[at][one.url] = _link(one.url, one.title)
-            size += len(links[at][one.url]) + len(" ()")
-        _check_size(size, root)
-    pieces: list[str] = []
-    read = 0
-    positions = sorted(links)
-    lengths = [0]
-    for at in positions:
-        inserted = places.insertion(at, ", ".join(links[at].values()))
-        pieces += (text[read:at], inserted)
-        lengths.append(lengths[-1] + len(inserted))
-        read = at
-    pieces.append(text[read:])
-    return ReplyAnswer(
-        text="".join(pieces),
-        citations=tuple(
-            ReplyCitation(
-                start=one.start + lengths[bisect_right(positions, one.start)],
-                end=end + lengths[max(bisect_left(positions, end), bisect_right(positions, one.start))],
-                url=one.url,
-                title=one.title,
-                quote=one.quote,
-            )
-            for one, end in zip(cited, ends, strict=True)
-        ),
-    )
-
-
-def _check_size(chars: int, place: _Field) -> None:
-    if chars > MAX_MARKDOWN_CHARS:
-        message = f"has more than {MAX_MARKDOWN_CHARS} characters with its citations as links"
-        raise place.error(message, ProblemCode.TOO_LARGE)
-
-
-def _check_count(links: int, place: _Field) -> None:
-    if links > MAX_CITATIONS:
-        message = f"has more than {MAX_CITATIONS} links or citations; divide the answer"
-        raise place.error(message, ProblemCode.TOO_LARGE)
-
-
-class _Intervals:
-    """Union of intervals, for lookups in logarithmic time."""
-
-    def __init__(self, intervals: Iterable[tuple[int, int]]) -> None:
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        for start, end in sorted(intervals):
-            if self._ends and start < self._ends[-1]:
-                self._ends[-1] = max(self._ends[-1], end)
-            else:
-                self._starts.append(start)
-                self._ends.append(end)
-
-    def end_of(self, position: int) -> int | None:
-        """Return the end of the interval that contains the position between its two ends; None if there is none."""
-        place = bisect_left(self._starts, position) - 1
-        return self._ends[place] if place >= 0 and position < self._ends[place] else None
-
-
-class _Places:
-    """Places of a Markdown text at which a link can be inserted without damage."""
-
-    def __init__(self, text: str, root: _Field) -> None:
-        self._text = text
-        found = citations(text)
-        _check_count(len(found), root)
-        self._urls: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for each in found:
-            self._urls[each.url].append((each.start, each.end))
-        self._runs = [run.span() for run in _TRAILING.finditer(text)]
-        self._fences = _Intervals((start, end + 1) for start, end in _fences(text))
-        self._unbroken = _Intervals([*_inline_code(text), *self._links()])
-
-    def _links(self) -> Iterator[tuple[int, int]]:
-        for close, opened in MarkdownStructure(self._text).link_labels().items():
-            yield opened, close + 2
-        for start, end in (span for spans in self._urls.values() for span in spans):
-            before = _BEFORE_URL.search(self._text, max(0, start - 3), start)
-            after = _AFTER_URL.match(self._text, end) if before else None
-            yield before.start() if before else start, after.end() if after else end
-
-    def contain(self, url: str, start: int, end: int) -> bool:
-        """Return whether the text has the URL within the span, at least in part."""
-        spans = self._urls.get(url, [])
-        place = bisect_left(spans, (end,)) - 1
-        return place >= 0 and spans[place][1] > start
-
-    def after(self, end: int) -> tuple[int, int]:
-        """Return the position for a link behind a span that ends at ``end``, and the end of its visible text.
-
-        The position is before trailing punctuation, white space and table borders, so that the link belongs to this
-        sentence and not to the next one, and behind links and code that it would split.
-        """
-        place = bisect_left(self._runs, (end,)) - 1
-        visible = end
-        if place >= 0 and self._runs[place][0] > 0 and end <= self._runs[place][1]:
-            visible = self._runs[place][0]
-        at = self._unbroken.end_of(visible) or visible
-        fence = self._fences.end_of(at)
-        return (at if fence is None else fence - 1), visible
-
-    def insertion(self, at: int, links: str) -> str:
-        return f"\n\n({links})\n" if self._fences.end_of(at) else f" ({links})"
-
-
-_TRAILING = re.compile(r"[\s|:.!?\u3002\uff01\uff0e\uff1f-]+")
-_BEFORE_URL = re.compile(r"(?:\]\(<?|<)\Z")
-_AFTER_URL = re.compile(r"[^)\n]{0,300}\)|>")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})([^\n]*)$", re.MULTILINE)
-_INLINE_CODE = re.compile(r"(?<!`)`[^`\n]+`(?!`)")
-
-
-def _inline_code(text: str) -> Iterator[tuple[int, int]]:
-    return (match.span() for match in _INLINE_CODE.finditer(text))
-
-
-def _code(text: str) -> Iterator[tuple[int, int]]:
-    yield from _inline_code(text)
-    yield from _fences(text)
-
-
-def _fences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each fenced code block. A block that is not closed ends with the text."""
-    opened: re.Match[str] | None = None
-    for match in _FENCE.finditer(text):
-        if opened is None:
-            opened = match if match[1][0] == "~" or "`" not in match[2] else None
-        elif match[1].startswith(opened[1]) and not match[2].strip():
-            yield opened.start(), match.end()
-            opened = None
-    if opened is not None:
-        yield opened.start(), len(text)
+        if all(1 <= number <= len(sources) for number in numbers) and not code.end_of(mark.start() + 1):
+            for number in numbers:
+                source = sources[number - 1]
+                yield Cited(start=mark.start(), end=mark.end(), source=source, is_mark=True, label=f"[{number}]")

@@ -22,7 +22,7 @@ from fastapi.routing import APIRoute
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from pydantic_core import from_json
 
-from answers.provider_replies import REPLY_LISTS
+from answers.provider_replies import REPLY_SHAPES
 from answers.submission import MAX_ANSWER_BYTES, MAX_LABEL_CHARS, MAX_NAME_CHARS, label_problems
 from app.api.problems import Problem, ProblemWhileReading
 from cache.urls import MAX_URL_CHARS, unfetchable_reason
@@ -115,15 +115,17 @@ AnswerText: TypeAlias = Annotated[
         json_schema_extra={"pattern": NOT_BLANK, "minLength": 1, "maxLength": MAX_ANSWER_BYTES},
     ),
 ]
+_REPLY_TEXT: Final = ", ".join(f"{shape.provider} (``{shape.field}``)" for shape in REPLY_SHAPES)
+_REPLY_FIELDS: Final = {list: {"type": "array", "minItems": 1}, dict: {"type": "object", "minProperties": 1}}
 AnswerReply: TypeAlias = Annotated[
     dict[str, Any],
     Field(
-        description="JSON reply of OpenAI or Perplexity (``output`` or ``choices``), Anthropic (``content``) or Gemini "
-        "(``candidates`` or ``steps``), complete. It becomes Markdown in which the citations are links; the rules of "
-        "``text`` apply to the Markdown",
+        description=f"Complete JSON reply of a model provider: {_REPLY_TEXT}. It becomes Markdown in which the "
+        "citations are links; the rules of ``text`` apply to the Markdown",
         json_schema_extra={
             "anyOf": [
-                {"required": [name], "properties": {name: {"type": "array", "minItems": 1}}} for name in REPLY_LISTS
+                {"required": [shape.field], "properties": {shape.field: _REPLY_FIELDS[shape.kind]}}
+                for shape in REPLY_SHAPES
             ]
         },
     ),

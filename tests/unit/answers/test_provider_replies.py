@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from markdown_it import MarkdownIt
 
 from answers.citations import citations
 from answers.errors import InvalidSubmission, ProblemCode
-from answers.provider_replies import MAX_MARKDOWN_CHARS, ReplyAnswer, answer_from_reply
+from answers.provider_replies import REPLY_SHAPES, answer_from_reply
+from answers.reply_links import MAX_MARKDOWN_CHARS, ReplyAnswer
 
 REPLIES = Path(__file__).parent / "replies"
 URL = "https://example.org/page"
@@ -57,6 +59,43 @@ def perplexity(text: str, *urls: str) -> dict[str, Any]:
 def anthropic(*blocks: tuple[str, dict[str, Any] | None]) -> dict[str, Any]:
     content = [{"type": "text", "text": text, "citations": [cited] if cited else None} for text, cited in blocks]
     return {"type": "message", "role": "assistant", "content": content}
+
+
+def cohere(text: str, *citations: dict[str, Any]) -> dict[str, Any]:
+    return {"message": {"role": "assistant", "content": [{"type": "text", "text": text}], "citations": list(citations)}}
+
+
+def cohere_citation(start: Any, end: Any, text: str | None, **source: Any) -> dict[str, Any]:
+    document = {"type": "document", "id": "doc:0", "document": source or {"url": URL, "title": "example.org"}}
+    return {"start": start, "end": end, "text": text, "sources": [document]}
+
+
+def agent_message(value: str, *annotations: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": {"value": value, "annotations": list(annotations)}}]
+    return {"role": "assistant", "content": content, **fields}
+
+
+def agent_citation(start: Any, end: Any, text: str | None, url: str = URL) -> dict[str, Any]:
+    cited = {"url": url, "title": "example.org"}
+    return {"type": "url_citation", "text": text, "start_index": start, "end_index": end, "url_citation": cited}
+
+
+def converse(*blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"output": {"message": {"role": "assistant", "content": list(blocks)}}}
+
+
+def grounded(*texts: str, url: str = URL) -> dict[str, Any]:
+    cited = {"location": {"web": {"url": url, "domain": "example.org"}}}
+    return {"citationsContent": {"content": [{"text": text} for text in texts], "citations": [cited]}}
+
+
+def mistral(*chunks: dict[str, Any] | str) -> dict[str, Any]:
+    content = [{"type": "text", "text": each} if isinstance(each, str) else each for each in chunks]
+    return {"outputs": [{"type": "message.output", "role": "assistant", "content": content}]}
+
+
+def tool_reference(url: str | None = URL) -> dict[str, Any]:
+    return {"type": "tool_reference", "tool": "web_search", "title": "example.org", "url": url}
 
 
 def web_result(url: str, title: str | None = None) -> dict[str, Any]:
@@ -139,6 +178,72 @@ def test_offsets_in_utf16_units_are_recognised_by_the_url_in_the_span() -> None:
         assert [answer.text[one.start : one.end] for one in answer.citations] == [mark, other]
 
 
+TEXT = "😀😀 東京は古い。 It is old【3:0†source】. 👨‍👩 end"
+UNITS = {"characters": ("utf-32-le", 4), "UTF-16": ("utf-16-le", 2), "bytes": ("utf-8", 1)}
+MARK = "【3:0†source】"
+
+
+@pytest.mark.parametrize("cited", ["東京は古い", "It is old", "👨‍👩", MARK])
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("provider", ["cohere", "gemini", "agent"])
+def test_unit_of_the_offsets_is_the_one_in_which_the_cited_text_fits(provider: str, unit: str, cited: str) -> None:
+    encoding, size = UNITS[unit]
+    at = TEXT.index(cited)
+    start, end = (len(TEXT[:each].encode(encoding)) // size for each in (at, at + len(cited)))
+    reply = {
+        "cohere": lambda: cohere(TEXT, cohere_citation(start, end, cited)),
+        "gemini": lambda: gemini(TEXT, support(start, end, text=cited)),
+        "agent": lambda: agent_message(TEXT, agent_citation(start, end, cited)),
+    }[provider]()
+    link = f" ([example.org]({URL}))"
+    assert convert(reply).text == TEXT.replace(cited, link if cited == MARK else cited + link)
+
+
+def test_without_a_text_to_compare_the_published_unit_counts() -> None:
+    text = "東京 is old. It is big."
+    for reply in (cohere(text, cohere_citation(0, 9, None)), responses(text, url_citation(0, 9))):
+        assert convert(reply).text.startswith(f"{text[:9]} ([example.org]({URL}))")
+    assert convert(gemini(text, support(0, 6))).text.startswith(f"東京 ([example.org]({URL}))")
+
+
+@pytest.mark.parametrize(
+    ("reply", "markdown"),
+    [
+        (converse({"text": "A."}, grounded()), "A LINK."),
+        (converse({"text": "A."}, grounded("\n"), {"text": "B."}), "A LINK.\nB."),
+        (converse({"text": "A. "}, grounded("B ", "C."), grounded(url=OTHER)), "A. B C (FIRST, SECOND)."),
+        (converse(grounded(), {"text": "A."}), " LINKA."),
+        (converse({"text": "A."}, {"toolUse": {}}, {"text": "B."}, grounded()), "A.\n\nB LINK."),
+        (mistral("A.", tool_reference(), " B."), "A LINK. B."),
+        (mistral("A.", tool_reference(), tool_reference(OTHER)), "A (FIRST, SECOND)."),
+        (mistral("A.", tool_reference(), tool_reference()), "A LINK."),
+        (mistral("A.", tool_reference(None), {"type": "thinking", "thinking": []}, "B."), "A.\n\nB."),
+        (mistral("古い。", tool_reference(), "B."), "古い LINK。B."),
+        ({"outputs": [{"type": "message.output", "content": "A."}]}, "A."),
+        (cohere("A. B.", cohere_citation(0, 2, "A.")), "A LINK. B."),
+        (cohere("A.", cohere_citation(0, 1, "A", id=URL)), "A LINK."),
+        (cohere("A.", cohere_citation(0, 1, "A", snippet="s")), "A."),
+        (cohere("A.", cohere_citation(None, None, "A")), "A LINK."),
+        (cohere("A.", {**cohere_citation(0, 1, None), "type": "PLAN"}), "A."),
+        ({"message": {"content": "A."}}, "A."),
+        (agent_message(f"A{MARK}.", agent_citation(1, 13, MARK)), "A LINK."),
+        (agent_message(f"A {MARK}.", agent_citation(2, 14, None)), "A LINK."),
+        (
+            agent_message(f"A{MARK}{MARK}.", agent_citation(1, 13, MARK), agent_citation(13, 25, MARK, OTHER)),
+            "A (FIRST) (SECOND).",
+        ),
+        (agent_message(f"A{MARK}.", agent_citation(1, 13, MARK, "file:///x")), f"A{MARK}."),
+        (agent_message("A."), "A."),
+        ({"data": [agent_message("A."), {"role": "user", "content": []}, agent_message("B.")]}, "A."),
+        ({"data": [agent_message("A.", created_at=1), agent_message("B.", created_at=2)]}, "B."),
+    ],
+)  # fmt: skip
+def test_answers_of_further_providers(reply: dict[str, Any], markdown: str) -> None:
+    first, second = f"[example.org]({URL})", f"[example.org]({OTHER})"
+    expected = markdown.replace("LINK", f"({first})").replace("FIRST", first).replace("SECOND", second)
+    assert convert(reply).text == expected
+
+
 def test_marks_of_perplexity_become_links_and_other_brackets_do_not_change() -> None:
     text = "A [1, 2] b![1] `c[1]` [1](https://x.example/) [0] [3] [text]\n```\n[1]\n```\n"
     answer = convert(perplexity(text, URL, OTHER))
@@ -151,14 +256,25 @@ def test_title_of_a_source_cannot_form_markdown() -> None:
     assert "\n" not in answer.text
 
 
-UNKNOWN = [{}, {"output": "text"}, {"error": {"message": "overloaded"}}]
+UNKNOWN = [
+    ({}, "no fields"),
+    ({"output": "text"}, "fields 'output'"),
+    ({"error": {"message": "overloaded"}, "message": "x"}, "fields 'error', 'message'"),
+    ({"candidates": {}, "a\x1b[31m\n": 1}, r"fields 'candidates', 'a\x1b[31m\n'"),
+    (dict.fromkeys(map(str, range(99))), f"fields {', '.join(repr(str(n)) for n in range(12))} and 87 more"),
+    ({"x" * 9_999: 1}, f"fields '{'x' * 40}'"),
+    ([{"type": "message"}], "a JSON list instead of an object"),
+    ("text", "a JSON value instead of an object"),
+]
 
 
-@pytest.mark.parametrize("reply", UNKNOWN)
-def test_unknown_reply_is_refused_with_the_known_formats(reply: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("reply", "seen"), UNKNOWN)
+def test_unknown_reply_is_refused_with_what_was_seen_and_what_is_known(reply: Any, seen: str) -> None:
     path, message, code = problem_of(reply)
     assert (path, code) == ("", ProblemCode.BAD_REPLY)
-    assert all(name in message for name in ("OpenAI", "Anthropic", "Gemini", "Perplexity", "'text'"))
+    assert f"Found: {seen}. Supported: " in message
+    assert all(f"{shape.provider} ({shape.json_type} {shape.field!r})" in message for shape in REPLY_SHAPES)
+    assert "'text'" in message and len(message) < 1_500
 
 
 EMPTY = [
@@ -166,6 +282,10 @@ EMPTY = [
     {"candidates": [{"finishReason": "SAFETY"}]},
     responses(" \n"),
     {"output": [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]},
+    {"message": {"role": "assistant", "tool_plan": "I search.", "tool_calls": []}},
+    {"data": [{"role": "user", "content": [{"type": "text", "text": {"value": "Why?", "annotations": []}}]}]},
+    converse({"reasoningContent": {}}, grounded()),
+    mistral(tool_reference()),
 ]
 
 
@@ -187,6 +307,20 @@ WRONG = [
         f"{SUPPORT}.segment.partIndex",
         "is 1, but the answer has 1 parts",
     ),
+    (gemini("abc", support(0, 3, text="abd")), f"{SUPPORT}.segment.text", "is not the text at the offsets"),
+    (cohere("東京 ab", cohere_citation(0, 2, "ab")), "message.citations.0.text", "is not the text at the offsets"),
+    (cohere("abc", cohere_citation(0, 4, "abc")), "message.citations.0.end", "is 4, which is beyond the text"),
+    (cohere("abc", cohere_citation(-1, 2, "a")), "message.citations.0.start", "is -1"),
+    (cohere("abc", cohere_citation("0", 2, "a")), "message.citations.0.start", "is not an integer"),
+    (cohere("abc", {**cohere_citation(0, 1, "a"), "content_index": 1}), "message.citations.0.content_index", "is 1"),
+    (cohere("abc", {**cohere_citation(0, 1, "a"), "sources": {}}), "message.citations.0.sources", "is not a list"),
+    (converse({"citationsContent": []}), "output.message.content.0.citationsContent", "is not a JSON object"),
+    ({"output": {"message": None}}, "output.message", "is not a JSON object"),
+    (mistral({"type": "text", "text": 3}), "outputs.0.content.0.text", "is not a string"),
+    (mistral("a", {**tool_reference(), "url": 3}), "outputs.0.content.1.url", "is not a string"),
+    (agent_message("abc", agent_citation(0, 4, None)), "content.0.text.annotations.0.end_index", "is 4"),
+    (agent_message("abc", agent_citation(0, 1, "b")), "content.0.text.annotations.0.text", "is not the text"),
+    ({"content": ["text"]}, "content.0", "is not a JSON object"),
 ]
 
 
@@ -203,7 +337,7 @@ LONG = URL + "a" * 4000
 
 def test_links_that_make_a_reply_too_large_are_refused() -> None:
     path, message, code = problem_of(perplexity("x[1] " * 2000, LONG))
-    assert (path, code) == ("choices.0.message.content", ProblemCode.TOO_LARGE)
+    assert (path, code) == ("", ProblemCode.TOO_LARGE)
     assert f"more than {MAX_MARKDOWN_CHARS} characters" in message
 
 
@@ -220,6 +354,20 @@ def test_nothing_of_the_text_is_lost_or_changed(text: str, data: st.DataObject) 
     link = f"([example.org]({URL}))"
     assert answer.text.replace(f"\n\n{link}\n", "").replace(f" {link}", "") == text
     assert all(0 <= one.start <= one.end <= len(answer.text) for one in answer.citations)
+
+
+@given(text=pieces(*"ab. ", MARK, "東", "😀"), data=st.data())
+def test_spans_of_replaced_marks_stay_within_the_answer(text: str, data: st.DataObject) -> None:
+    if not text.strip():
+        return
+    ends = [sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text))))) for _ in range(4)]
+    spans = [*ends, *([*match.span()] for match in re.finditer(MARK, text))]
+    urls = [f"{URL}/{number}" for number in range(len(spans))]
+    cited = [agent_citation(start, end, None, url) for (start, end), url in zip(spans, urls, strict=True)]
+    answer = convert(agent_message(text, *cited))
+    assert all(0 <= one.start <= one.end <= len(answer.text) for one in answer.citations)
+    assert {one.url for one in citations(answer.text)} == set(urls)
+    assert MARK not in answer.text
 
 
 @given(path=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=30))
