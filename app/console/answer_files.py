@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from answers.errors import InvalidSubmission
@@ -12,6 +13,8 @@ from answers.public_layout import ANSWERS, is_answer, other_files
 from answers.submission import name_problems
 from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
+from cache.sources.supplied import SuppliedRejected, read_supplied
+from cache.sources.uploads import UploadedPage
 
 
 def check_name(name: str, option: str) -> None:
@@ -79,6 +82,21 @@ def read_pages(path: Path) -> dict[str, str]:
     if not isinstance(pages, dict) or not all(isinstance(text, str) for text in pages.values()):
         raise WrongUsage(f"--pages {path}: expected one JSON object that maps URL to text")
     return pages
+
+
+def read_supplied_pages(path: Path) -> list[UploadedPage]:
+    """Return the pages of a file with JSON lines, the value of ``--sources``.
+
+    Raises:
+        WrongUsage: The file cannot be read, or a line is invalid.
+    """
+    try:
+        with path.open("rb") as file:
+            return read_supplied(file, supplier=path.name, now=datetime.now(UTC))
+    except OSError as error:
+        raise WrongUsage(f"Cannot read --sources {path}: {error.strerror}") from error
+    except SuppliedRejected as error:
+        raise WrongUsage(f"--sources {path}: {error}") from error
 
 
 def report_ignored(paths: Iterable[Path]) -> None:

@@ -197,6 +197,7 @@ class UploadedPage:
         content: PDF, HTML, MHTML, text or image.
         text: Text of the page, if there is no ``content``.
         image: Optional screenshot of the page.
+        title: Title of the page, if it is known (default: that of the document).
     """
 
     url: str
@@ -206,6 +207,7 @@ class UploadedPage:
     content_type: str = ""
     text: str | None = None
     image: bytes | None = None
+    title: str = ""
 
 
 async def observe_upload(upload: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
@@ -226,9 +228,10 @@ async def observe_upload(upload: UploadedPage, *, source: CaptureSource = Captur
     if upload.content is not None:
         observation = await _observe_content(initial, upload.content, upload.content_type)
     elif upload.text is not None:
-        observation = _observe_text(initial, upload.text, has_image=upload.image is not None)
+        observation = await asyncio.to_thread(_observe_text, initial, upload.text, upload.image is not None)
     else:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "upload a document or a text")
+    observation = replace(observation, title=upload.title or observation.title)
     return observation if upload.image is None else await _add_image(observation, upload.image)
 
 
@@ -263,7 +266,7 @@ async def _observe_mhtml(received: Observation, content: bytes) -> Observation:
     return replace(observation, title=observation.title or saved.title)
 
 
-def _observe_text(initial: Observation, text: str, *, has_image: bool) -> Observation:
+def _observe_text(initial: Observation, text: str, has_image: bool) -> Observation:
     if len(text) > MAX_TEXT_CHARS:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
     facts = PageFacts(url=initial.url, final_url=initial.url, status=None, text=text, large_images=int(has_image))

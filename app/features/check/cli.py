@@ -10,7 +10,7 @@ import typer
 
 from answers.binding import Binding
 from answers.binding import bind as bind_marks
-from app.console.answer_files import text_of_reply
+from app.console.answer_files import read_supplied_pages, text_of_reply
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import MaxPagesOption
@@ -58,6 +58,14 @@ def check(
     as_json: JsonOption = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
     dry_run: DryRunOption = False,
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            "--sources",
+            metavar="FILE",
+            help="Judge these pages and open none: JSON lines with url, text and optionally title.",
+        ),
+    ] = None,
     min_precision: Annotated[
         float | None,
         typer.Option("--min-precision", min=0.0, max=1.0, metavar="P", help="Exit 1 below this citation precision."),
@@ -69,14 +77,15 @@ def check(
     Opens each cited page with the browser and judges each statement. Without FILE, checks the shipped demo report
     with the lexical baseline, which needs no key.
     """
-    if source is None and bind:
-        raise WrongUsage("--bind needs a FILE or URL")
+    if source is None and (bind or sources is not None):
+        raise WrongUsage(f"{'--bind' if bind else '--sources'} needs a FILE or URL")
     is_file = source is not None and not source.lower().startswith(("http://", "https://"))
     report = _read(Path(str(source))) if is_file else None
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
         return
-    command = CheckCommand(source=source, text=report, **asdict(judging))
+    supplied = () if sources is None else tuple(read_supplied_pages(sources))
+    command = CheckCommand(source=source, text=report, supplied=supplied, **asdict(judging))
     if bind:
         print_binding(str(source), command.published_text(), as_json=as_json)
     elif dry_run:

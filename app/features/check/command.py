@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
 from cache.errors import BlobError
+from cache.sources.uploads import UploadedPage
+from cache.urls import canonical_key
 from judges.llm.client import LLMRequest
 from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import LEXICAL, parse_judge
@@ -78,6 +81,7 @@ class CheckCommand:
 
     source: str | None
     text: str | None
+    supplied: Sequence[UploadedPage]
     model: str | None
     budget: float | None
     max_pages: int | None
@@ -96,7 +100,7 @@ class CheckCommand:
         settings = self._settings()
 
         async def run() -> None:
-            estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
+            estimate = await estimate_check(settings, await self._plan_alone(settings), self.supplied)
             if as_json:
                 print_json(asdict(estimate))
                 return
@@ -164,6 +168,7 @@ class CheckCommand:
             options = CheckOptions(
                 model=settings.model,
                 budget_usd=self.budget,
+                supplied=self.supplied,
                 progress=lambda one: _show(board, plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)
@@ -280,9 +285,9 @@ class CheckEstimate:
     usd: float | None
 
 
-async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> CheckEstimate:
+async def estimate_check(settings: Settings, plan: CheckPlan, supplied: Sequence[UploadedPage] = ()) -> CheckEstimate:
     """Return the likely effort of a check. Statements are divided by rules, so the number of claims is a guess."""
-    judged_by = parse_judge(model)
+    judged_by = parse_judge(settings.model)
     asked = [one.model for one in judged_by.members if one.provider != LEXICAL]
     text = plan.report.text
     claimed = await asyncio.to_thread(
@@ -294,6 +299,7 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
     preparer = PagePreparer(block_builder)
     folder = settings.data_dir / "captures"
     index = await FolderIndex.open(folder) if await asyncio.to_thread(folder.is_dir) else MemoryIndex()
+    sizes = {canonical_key(page.url): PageSize(len((page.text or "").encode()), 0) for page in supplied}
 
     def add(request: LLMRequest, claims: int, page_tokens: float = 0) -> None:
         nonlocal calls
@@ -306,11 +312,13 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
     for key, claims in by_page(plan.binding, page_claims(claimed)).items():
         if key is None:
             continue
-        capture = await index.find(key)
-        unknown += capture is None
-        if capture is not None and not capture.is_evidence:
-            continue  # known not to be readable
-        size = _UNKNOWN_PAGE if capture is None else PageSize.of(capture)
+        size = sizes.get(key)
+        if size is None:
+            capture = await index.find(key)
+            if (capture is not None and not capture.is_evidence) or (capture is None and supplied):
+                continue  # known not to be readable
+            unknown += capture is None
+            size = _UNKNOWN_PAGE if capture is None else PageSize.of(capture)
         page = await preparer.prepare(evidence_of(str(plan.binding.sources[claims[0].source].url), ""))
         for part in requests_of(claims):
             for member in asked:

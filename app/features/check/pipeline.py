@@ -45,6 +45,8 @@ from app.features.check.statements import ClaimedStatement, split_by_rules, spli
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence
 from cache.errors import BrowserUnavailable, CacheError, NoEvidence
+from cache.sources.supplied import store_supplied
+from cache.sources.uploads import UploadedPage
 from cache.urls import canonical_key
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
@@ -59,6 +61,8 @@ _log = structlog.get_logger(__name__)
 
 _PAGES_AT_ONCE: Final = 30
 _GONE_STATUS: Final = frozenset({"404", "410"})
+SUPPLIER: Final = "supplied with the report"
+"""Owner of supplied pages without another one, so that no other check uses them. It is not a name of an API key."""
 NO_URL: Final = "no_url"
 MARK_WITHOUT_SOURCE: Final = "mark_without_source"
 
@@ -72,6 +76,8 @@ class CheckOptions:
         owner: Owner of the check. Their private captures are used besides the shared ones.
         budget_usd: Limit that is shown in the document. The budget itself is in ``job_client`` or in the settings.
         job_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
+        supplied: Pages that are judged instead of captured ones. With any, the check opens no page: other pages are
+            used if they are stored.
         deadline_s: Time limit from the start of the check. Claims not judged by then have the reason ``timeout``.
     """
 
@@ -81,6 +87,7 @@ class CheckOptions:
     budget_usd: float | None = None
     progress: ProgressCallback = ignore_progress
     job_client: Callable[[LLMClient], LLMClient] = lambda client: client
+    supplied: Sequence[UploadedPage] = ()
     deadline_s: float | None = None
 
 
@@ -131,6 +138,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     Raises:
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
+        SuppliedRejected: A supplied page cannot be used.
     """
     settings = runtime.settings
     judged_by = parse_judge(options.model or settings.model)
@@ -139,7 +147,9 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     parameters = RequestParameters(settings.parameters, judged_by.providers)
     llm = ObservedLLM(options.job_client(client), (meter, rejections), prepare=parameters.add_to)
-    pages = AnswerPages(runtime.pages, owner=options.owner)
+    pages = AnswerPages(runtime.pages, owner=options.owner, stored_only=bool(options.supplied))
+    for capture in await store_supplied(options.supplied, runtime.pages, owner=options.owner or SUPPLIER):
+        pages.use(capture)
     now_s = asyncio.get_running_loop().time()
     run = _Run(plan, options, judged_by, None if options.deadline_s is None else now_s + options.deadline_s)
     claimed = await _split_and_capture(runtime, run, pages, llm)
@@ -169,7 +179,9 @@ async def _split_and_capture(runtime: Runtime, run: _Run, pages: AnswerPages, ll
 
     try:
         async with asyncio.TaskGroup() as group:
-            group.create_task(pages.capture_all(plan.urls, run.captured))
+            urls = [url for url in plan.urls if pages.used_capture(url) is None]
+            supplied = len(plan.urls) - len(urls)
+            group.create_task(pages.capture_all(urls, lambda done: run.captured(supplied + done)))
             if run.is_baseline:
                 parts = [group.create_task(asyncio.to_thread(by_rules))]
             else:

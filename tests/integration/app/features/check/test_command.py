@@ -132,6 +132,76 @@ def test_claims_without_a_reply_do_not_miss_the_precision(
     assert "citation precision 0.5000 is below 0.7\n" in errors
 
 
+def supply(folder: Path, **texts: str) -> Path:
+    """Write texts of pages of the site, by the last part of their path."""
+    path = folder / "pages.jsonl"
+    pages = {"history": "institute/history", "museum": "museum", "tickets": "museum/tickets"}
+    lines = [json.dumps({"url": f"{SITE}/{pages[name]}", "title": name, "text": text}) for name, text in texts.items()]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def test_supplied_pages_replace_the_stored_ones_in_this_check_only(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = supply(
+        tmp_path, history="The Velm Institute was founded in 1874.", tickets="An adult ticket costs 990 crowns."
+    )
+    runs = []
+    for sources in (["--sources", str(pages)], []):
+        assert check(report, "--model", "lexical", "--json", *sources) == 0
+        runs.append(json.loads(capsys.readouterr().out))
+    supplied, stored = ([one["outcome"] for one in document["statements"]] for document in runs)
+    assert (supplied, stored) == (
+        ["not_supported", "supported", "supported"],
+        ["supported", "supported", "not_supported"],
+    )
+    pages_of = [[source["page"]["source"] for source in document["sources"]] for document in runs]
+    assert pages_of == [["upload", "web", "upload"], ["web", "web", "web"]]
+    assert runs[0]["sources"][0]["page"]["title"] == "history"
+    quote = runs[0]["statements"][2]["claims"][0]["verdicts"][0]["quotes"][0]
+    assert quote["text"] == "An adult ticket costs 990 crowns"
+
+
+def test_page_that_is_neither_supplied_nor_stored_is_not_opened(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report.write_text(REPORT.replace("/museum/tickets", "/museum/prices"), "utf-8")
+    pages = supply(tmp_path, history="404 not found")
+    assert check(report, "--model", "lexical", "--json", "--sources", pages) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(one["state"], one["reason"]) for one in document["sources"]] == [
+        ("unreadable", "soft_404"),
+        ("readable", None),
+        ("unreadable", "not_stored"),
+    ]
+
+
+def test_dry_run_counts_supplied_pages(report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tokens = []
+    for text in ("short", "long " * 20_000):
+        pages = supply(tmp_path, history=text)
+        assert check(report, "--dry-run", "--json", "--model", "openai/gpt-6-luna", "--sources", pages) == 0
+        tokens.append(json.loads(capsys.readouterr().out)["input_tokens"])
+    assert tokens[1] - tokens[0] > 10_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["report.md", "--sources", "none.jsonl"], "Cannot read --sources none.jsonl: No such file"),
+        (["report.md", "--sources", "."], "Cannot read --sources .: Is a directory"),
+        (["report.md", "--sources", "report.md"], "--sources report.md: line 1: is not JSON"),
+        (["--sources", "report.md"], "--sources needs a FILE or URL"),
+    ],
+)
+def test_wrong_sources_are_refused_before_anything_is_opened(
+    report: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert check(*arguments) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_html_is_written(report: Path, tmp_path: Path) -> None:
     assert check(report, "--model", "lexical", "--html", tmp_path / "out.html") == 0
     page = (tmp_path / "out.html").read_text("utf-8")
