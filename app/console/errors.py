@@ -9,6 +9,7 @@ CliError                1
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import timedelta
 from enum import IntEnum
@@ -50,6 +51,18 @@ def require_folder(option: str, folder: Path) -> None:
     """Raise WrongUsage unless ``folder``, the value of ``option``, exists."""
     if not folder.is_dir():
         raise WrongUsage(f"{option} {folder}: no such folder")
+
+
+def check_output(option: str, file: Path | None) -> None:
+    """Raise WrongUsage if ``file``, the value of ``option``, cannot be written. Commands check it before their work."""
+    if file is None:
+        return
+    if file.is_dir():
+        raise WrongUsage(f"{option} {file}: is a folder: give the name of a file")
+    if not file.parent.is_dir():
+        raise WrongUsage(f"{option} {file}: no such folder {file.parent}: create it first")
+    if not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise WrongUsage(f"{option} {file}: permission denied")
 
 
 _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}

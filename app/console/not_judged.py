@@ -12,6 +12,8 @@ from rubrics.tree_json import leaves_of
 
 MAX_GROUPS = 8
 """Causes that are listed; the others are counted."""
+MAX_URLS = 10
+"""URLs that are listed per cause."""
 _EVIDENCE = ("ok", "partial")
 _DENIED = re.compile(r"(?P<cause>.*) \(ASSAY_EGRESS_ALLOW=(?P<entry>\S+) would allow it\)", re.DOTALL)
 _BLOB = re.compile(r"^blob [0-9a-f]+: ")
@@ -27,6 +29,7 @@ _PAGE_REMEDIES = {
     "egress_denied": "No setting allows it: the answer must cite another address.",
     "capture_blocked": _BY_HAND,
     "timeout": "Lower --max-pages or ASSAY_MAX_PAGES if the machine is overloaded.",
+    "not_stored": "Add it to the file of --sources, or check without --sources to open it.",
     "page_not_stored": "Use --capture, or submit the answer again.",
 }
 _REMEDIES = {
@@ -79,18 +82,23 @@ def not_judged_lines(results: Iterable[Mapping[str, Any] | None], *, again: str)
 
 
 def unread_page_lines(pages: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return the causes of pages without evidence as lines. A page has ``url``, ``outcome`` and ``detail``."""
+    """Return the causes of pages without evidence as lines, with the URLs. A page has ``url``, ``outcome`` and
+    ``detail``."""
     affected: defaultdict[_Cause, set[object]] = defaultdict(set)
     for page in pages:
         affected[_page_cause(page, "")].add(page["url"])
-    return _group_lines(affected)
+    return _group_lines(affected, max_urls=MAX_URLS)
 
 
-def _group_lines(affected: Mapping[_Cause, set[object]]) -> list[str]:
+def _group_lines(affected: Mapping[_Cause, set[object]], *, max_urls: int = 0) -> list[str]:
     lines = []
     groups = sorted(affected.items(), key=lambda group: -len(group[1]))
     for cause, things in groups[:MAX_GROUPS]:
         lines.append(f"  {counted(len(things), 'page' if cause.is_page else 'claim')} {cause.text}")
+        urls = sorted(map(str, things))[:max_urls]
+        lines += [f"    {url}" for url in urls]
+        if urls and len(things) > len(urls):
+            lines.append(f"    and {len(things) - len(urls)} more")
         lines.append(f"    {cause.remedy}")
     if len(groups) > MAX_GROUPS:
         lines.append(f"  and {counted(len(groups) - MAX_GROUPS, 'other cause')}")
@@ -123,7 +131,7 @@ def _page_cause(page: Mapping[str, Any], reason: str) -> _Cause:
         return _Cause(f"denied: {detail}", _PAGE_REMEDIES["egress_denied"], is_page=True)
     if outcome in _BLOCKED:
         return _Cause(_BLOCKED[outcome], _BY_HAND, is_page=True)
-    remedy = _PAGE_REMEDIES.get(reason, f"Check the address. {_BY_HAND}")
+    remedy = _PAGE_REMEDIES.get(reason or outcome, f"Check the address. {_BY_HAND}")
     return _Cause(
         f"not captured: {outcome.replace('_', ' ')}{f' ({detail[:100]})' if detail else ''}", remedy, is_page=True
     )

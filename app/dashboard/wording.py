@@ -48,7 +48,7 @@ REASONS: Mapping[str, str] = {
     "llm_output_unusable": "The model's reply could not be used.",
     "no_majority": "Too many votes failed to determine a majority.",
     "capture_failed": "The cited page could not be captured.",
-    "page_not_stored": "The cited page is not stored, and a rescore captures no pages.",
+    "page_not_stored": "The cited page is not stored, and no page was opened.",
     "capture_blocked": "A captcha, sign-in form or consent dialog appeared instead of the cited page.",
     "egress_denied": "The cited address is blocked by the egress rules.",
     "evidence_corrupt": "The stored page is damaged.",

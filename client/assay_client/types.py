@@ -369,6 +369,7 @@ class ClaimVerdict(TypedDict):
     reasoning: NotRequired[str]
     quotes: NotRequired[list[PageQuote]]
     unsupported: NotRequired[list[Span]]
+    closest: NotRequired[ClosestPassage | None]
     grounded: NotRequired[bool | None]
     signals: NotRequired[list[str]]
     model: NotRequired[str | None]
@@ -376,6 +377,17 @@ class ClaimVerdict(TypedDict):
     baseline: NotRequired[bool]
     cached: NotRequired[bool]
     jury: NotRequired[list[MemberOutcome]]
+
+
+class ClosestPassage(TypedDict):
+    """Passage of a page that shares most words with a claim that the page does not support: ``[start:end]`` of its
+    text. It shows a reader what the page says. The verdict does not rest on it.
+    """
+
+    text: str
+    start: int
+    end: int
+    missing: list[str]
 
 
 class ClosestPassageOut(TypedDict):

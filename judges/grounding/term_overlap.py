@@ -352,6 +352,22 @@ def closest_passage(claim: str, text: str) -> ClosestPassage | None:
     return best
 
 
+def absent_words(claim: str, passage: str) -> tuple[str, ...]:
+    """Return the significant words, names and numbers of a claim, as written, that a passage does not contain.
+
+    >>> absent_words("The 3 turbines supply 12,000 homes.", "Three turbines were built.")
+    ('supply', '12,000', 'homes')
+    """
+    present = frozenset[str]().union(*map(stems_of_token, distinct_tokens(fold_marks(passage))))
+    written = dict.fromkeys(_TOKEN.findall(fold_marks(claim[:MAX_CLAIM_CHARS])))
+    return tuple(each for each in written if _is_significant(each) and not stems_of_token(each) & present)
+
+
+def _is_significant(token: str) -> bool:
+    word = _word(token)
+    return token[0].isdecimal() or token in _SIGNS or (len(word) > 1 and word not in _STOP)
+
+
 def relevance(claim: str, text: str, spans: Sequence[tuple[int, int]]) -> list[float]:
     """Return how relevant each range of a text is to a claim: the sum of the weights of the terms that both contain.
 

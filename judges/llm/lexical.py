@@ -162,7 +162,8 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
         return BinaryEvalResult(result=result, reasoning=f"Compared the spellings {pair[1]!r} and {pair[3]!r}.")
     found = closest(claim, text)
     if found is None or found[2]:
-        missing = "anything to compare" if found is None else ", ".join(sorted(found[2]))
+        lacking = () if found is None else (word for word in words(claim[:MAX_CLAIM_CHARS]) if key(word) in found[2])
+        missing = ", ".join(dict.fromkeys(lacking)) or "anything to compare"
         return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {missing}.")
     best, *_, agrees = found
     # A passage of one or two words is quoted with the line before it.

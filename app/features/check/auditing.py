@@ -16,14 +16,22 @@ from typing import Final, Literal
 from pydantic import BaseModel, Field
 
 from answers.binding import Binding
-from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
+from app.features.check.report import (
+    ClaimOutcome,
+    ClaimVerdict,
+    ClosestPassage,
+    MemberOutcome,
+    PageQuote,
+    Span,
+)
 from app.features.check.statements import Claim, ClaimedStatement, ReportStatement, find_words
 from cache.capture import Evidence
 from cache.urls import canonical_key
+from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import TOO_LONG, ClaimGrounds, unseen_part, unseen_reasoning
-from judges.grounding.term_overlap import missing_terms
+from judges.grounding.term_overlap import absent_words, closest_passage, missing_terms
 from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.providers import LEXICAL, JudgeName, ModelName
 from judges.llm.remote import repair_request
@@ -41,6 +49,10 @@ CLAIMS_PER_REQUEST: Final = 12
 _MAX_REASONING_CHARS: Final = 2_000
 _MAX_STATEMENT_CHARS: Final = 1_000
 _MAX_UNSUPPORTED: Final = 10
+_MAX_SEARCHED_CHARS: Final = 1_000_000
+"""Characters that are searched for the closest passages of one request, about a second of CPU time."""
+_SHORT_PAGE_CHARS: Final = 16_000
+"""Shorter texts are searched in the event loop, in 15 ms."""
 
 DECIDING_ORDER: Final = (
     ClaimOutcome.SUPPORTED,
@@ -53,14 +65,8 @@ DECIDING_ORDER: Final = (
 """Which verdict decides a claim that has several, on its sources or on the parts of a page. One that was not judged
 could support the claim."""
 
-_JUDGED: Final = frozenset(
-    {
-        ClaimOutcome.SUPPORTED,
-        ClaimOutcome.PARTLY_SUPPORTED,
-        ClaimOutcome.CONTRADICTED,
-        ClaimOutcome.NOT_SUPPORTED,
-    }
-)
+_UNMET: Final = frozenset({ClaimOutcome.PARTLY_SUPPORTED, ClaimOutcome.CONTRADICTED, ClaimOutcome.NOT_SUPPORTED})
+_JUDGED: Final = _UNMET | {ClaimOutcome.SUPPORTED}
 
 ModelVerdict = Literal["supported", "partly_supported", "contradicted", "not_supported"]
 
@@ -160,6 +166,18 @@ class Auditor:
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index. Claims that were not decided have the reason."""
+        verdicts = await self._decide_all(asked, evidence)
+        unmet = {one.index: one.claim.text for one in asked if verdicts[one.index].outcome in _UNMET}
+        if not unmet:
+            return verdicts
+        found = await run_cpu_bound(
+            lambda: {index: _closest(claim, evidence.text, len(unmet)) for index, claim in unmet.items()},
+            evidence.text,
+            limit_chars=_SHORT_PAGE_CHARS // len(unmet),
+        )
+        return verdicts | {index: verdicts[index].model_copy(update={"closest": each}) for index, each in found.items()}
+
+    async def _decide_all(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         if not self.judged_by.is_jury:
             return await self._decide_by(self.judged_by.first, asked, evidence)
         async with asyncio.TaskGroup() as group:
@@ -330,6 +348,15 @@ class Auditor:
         """Return the spans of the unsupported words in the statement; those of the claim if none are found."""
         spans = [find_words(self.text, each, asked.statement.start, asked.statement.end) for each in words]
         return merged([span for span in spans if span is not None] or asked.claim.spans)
+
+
+def _closest(claim: str, text: str, claims: int) -> ClosestPassage | None:
+    """Return the closest passage of a page. ``claims`` share the time that the search of a page may take."""
+    found = closest_passage(claim, text[: _MAX_SEARCHED_CHARS // claims])
+    if found is None:
+        return None
+    passage = text[found.start : found.end]
+    return ClosestPassage(text=passage, start=found.start, end=found.end, missing=list(absent_words(claim, passage)))
 
 
 def _failed(asked: PageClaim, error: LLMError) -> ClaimVerdict:

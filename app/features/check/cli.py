@@ -12,7 +12,7 @@ from answers.binding import Binding
 from answers.binding import bind as bind_marks
 from app.console.answer_files import read_supplied_pages, text_of_reply
 from app.console.connection import DryRunOption, JsonOption
-from app.console.errors import WrongUsage
+from app.console.errors import WrongUsage, check_output
 from app.console.judging_options import MaxPagesOption
 from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
@@ -79,6 +79,9 @@ def check(
     """
     if source is None and (bind or sources is not None):
         raise WrongUsage(f"{'--bind' if bind else '--sources'} needs a FILE or URL")
+    if (bind or dry_run) and (html is not None or min_precision is not None):
+        raise WrongUsage("--html and --min-precision need a check: remove --bind or --dry-run")
+    check_output("--html", html)
     is_file = source is not None and not source.lower().startswith(("http://", "https://"))
     report = _read(Path(str(source))) if is_file else None
     if bind and report is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.dashboard.wording import shorten
+from app.dashboard.wording import shorten, state_words
 from app.demo import report_path
 from app.demo.site import DemoSite
 from app.engine.estimate import PageSize
@@ -29,7 +29,17 @@ from app.engine.runtime import Runtime
 from app.features.check.auditing import audit_request, by_page, page_claims, requests_of
 from app.features.check.pipeline import CheckOptions, check_report
 from app.features.check.reading_view import render_view
-from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
+from app.features.check.report import (
+    CheckDocument,
+    CheckStatus,
+    ClaimOutcome,
+    ClaimVerdict,
+    Figure,
+    ReportSource,
+    SourceState,
+    Statement,
+    StatementOutcome,
+)
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
 from app.features.check.statements import split_by_rules, split_request, statements_in_order
 from app.progress import Progress, Stage
@@ -47,6 +57,8 @@ from judges.text_pages import evidence_of
 from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
+_MAX_SOURCES = 5
+_MAX_PASSAGES = 3
 _TOKENS_PER_CLAIM: Final = 150
 _TOKENS_PER_REPLY: Final = 600
 """Likely reasoning tokens of one reply."""
@@ -73,6 +85,15 @@ OUTCOME_LABELS: Final = {
     StatementOutcome.SUPPORTED: "supported",
 }
 """The most important outcome comes first."""
+VERDICT_LABELS: Final = {
+    ClaimOutcome.CONTRADICTED: "contradicts it",
+    ClaimOutcome.NOT_SUPPORTED: "does not support it",
+    ClaimOutcome.PARTLY_SUPPORTED: "supports a part of it",
+    ClaimOutcome.DEAD: "gone",
+    ClaimOutcome.UNREADABLE: "could not be read",
+    ClaimOutcome.NOT_JUDGED: "not judged",
+}
+"""What is said about a source, the worst outcome first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +184,16 @@ class CheckCommand:
             if self.source is None:
                 await stack.enter_async_context(DemoSite(reuse=True))
             runtime = await stack.enter_async_context(open_command_runtime(settings, shared=True))
-            plan = await self._plan(runtime)
+            await runtime.models.open_client(settings.model)
+            runtime.models.check(settings.model)
             board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
+            board.update(shorten(self.source or report_path().name, 60), Step(stage="reading"))
+            plan = await self._plan(runtime)
             options = CheckOptions(
                 model=settings.model,
                 budget_usd=self.budget,
                 supplied=self.supplied,
-                progress=lambda one: _show(board, plan.report.name, one),
+                progress=lambda one: _show(board, self.source or plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)
             return document, await _page(document, runtime) if with_page else None
@@ -217,6 +241,8 @@ def print_document(document: CheckDocument) -> None:
         print_line(f"  line {line}: {label}: {shorten(statement.text, 160)}")
         for span in statement.unsupported[:3]:
             print_line(f"      unsupported: {shorten(document.report.text[span.start : span.end], 160)}")
+        for detail in problem_lines(statement, document.sources):
+            print_line(f"      {detail}")
     if len(problems) > _MAX_LISTED:
         print_line(f"  {len(problems) - _MAX_LISTED} more; use --json or --html for all")
     for warning in document.warnings:
@@ -227,6 +253,33 @@ def print_document(document: CheckDocument) -> None:
     unread = [source for source in document.sources if source.state is SourceState.UNREADABLE]
     for cause in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
         print_line(cause)
+
+
+def problem_lines(statement: Statement, sources: Sequence[ReportSource]) -> Iterator[str]:
+    """Yield each source that does not support a statement: its URL, what is wrong, and what the page says."""
+    for citation in statement.citations:
+        if citation.source is None:
+            yield f"{shorten(citation.mark, 100)}: mark without a source"
+    unmet: dict[int, list[ClaimVerdict]] = {}
+    for verdict in (verdict for claim in statement.claims for verdict in claim.verdicts):
+        if verdict.outcome is not ClaimOutcome.SUPPORTED:
+            unmet.setdefault(verdict.source, []).append(verdict)
+    for index, verdicts in list(unmet.items())[:_MAX_SOURCES]:
+        source = sources[index]
+        outcome = next(each for each in VERDICT_LABELS if any(verdict.outcome is each for verdict in verdicts))
+        unread = outcome in {ClaimOutcome.UNREADABLE, ClaimOutcome.DEAD}
+        causes = (source.reason and state_words(source.reason), source.detail) if unread else (verdicts[0].reason,)
+        cause = shorten(", ".join(filter(None, causes)), 200)
+        url = source.url or source.title or "source without URL"
+        yield f"{url}: {VERDICT_LABELS[outcome]}{f' ({cause})' if cause else ''}"
+        for verdict in verdicts[:_MAX_PASSAGES]:
+            yield from (f'    says: "{shorten(quote.text, 240)}"' for quote in verdict.quotes[:1])
+            if verdict.closest is not None and not verdict.quotes:
+                yield f'    closest passage: "{shorten(verdict.closest.text, 240)}"'
+                if verdict.closest.missing:
+                    yield f"    it lacks: {shorten(', '.join(verdict.closest.missing), 160)}"
+    if len(unmet) > _MAX_SOURCES:
+        yield f"{len(unmet) - _MAX_SOURCES} more sources; use --json or --html for all"
 
 
 def _interval_text(figure: Figure) -> str:

@@ -152,7 +152,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
         pages.use(capture)
     now_s = asyncio.get_running_loop().time()
     run = _Run(plan, options, judged_by, None if options.deadline_s is None else now_s + options.deadline_s)
-    claimed = await _split_and_capture(runtime, run, pages, llm)
+    claimed = await _split_and_capture(runtime, run, pages, llm, rejections)
     if rejections.rejection is not None:
         raise rejections.rejection
     pairs = page_claims(claimed)
@@ -169,14 +169,24 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     return document
 
 
-async def _split_and_capture(runtime: Runtime, run: _Run, pages: AnswerPages, llm: LLMClient) -> list[ClaimedStatement]:
-    """Divide the statements while the browser captures the sources."""
+async def _split_and_capture(
+    runtime: Runtime, run: _Run, pages: AnswerPages, llm: LLMClient, rejections: RejectionMonitor
+) -> list[ClaimedStatement]:
+    """Divide the statements while the browser captures the sources.
+
+    Nothing is captured before the model has divided the first section, because a wrong model or key ends the check.
+    """
     plan, text = run.plan, run.plan.report.text
     model, builder = run.judged_by.first.model, runtime.block_builder
 
     def by_rules() -> list[ClaimedStatement]:
         return [one for section in plan.sections for one in split_by_rules(section, text)]
 
+    first = []
+    if plan.sections and not run.is_baseline:
+        first = [await split_with_model(plan.sections[0], text, llm, model, builder)]
+        if rejections.rejection is not None:
+            raise rejections.rejection
     try:
         async with asyncio.TaskGroup() as group:
             urls = [url for url in plan.urls if pages.used_capture(url) is None]
@@ -186,11 +196,12 @@ async def _split_and_capture(runtime: Runtime, run: _Run, pages: AnswerPages, ll
                 parts = [group.create_task(asyncio.to_thread(by_rules))]
             else:
                 parts = [
-                    group.create_task(split_with_model(section, text, llm, model, builder)) for section in plan.sections
+                    group.create_task(split_with_model(section, text, llm, model, builder))
+                    for section in plan.sections[1:]
                 ]
     except BaseExceptionGroup as errors:
         raise first_exception(errors) from None
-    return statements_in_order([part.result() for part in parts])
+    return statements_in_order([*first, *(part.result() for part in parts)])
 
 
 async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], auditor: Auditor) -> None:

@@ -102,6 +102,16 @@ class PageQuote(_Part):
     origin: str = Field(default="text", description="`text`, or `image` if a model transcribed it from a screenshot")
 
 
+class ClosestPassage(_Part):
+    """Passage of a page that shares most words with a claim that the page does not support: ``[start:end]`` of its
+    text. It shows a reader what the page says. The verdict does not rest on it."""
+
+    text: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=0)
+    missing: list[str] = Field(description="Words, names and numbers of the claim, as written, that it lacks")
+
+
 class MemberOutcome(_Part):
     """Verdict of one member of a jury on a claim and one of its sources."""
 
@@ -120,6 +130,9 @@ class ClaimVerdict(_Part):
     reasoning: str = ""
     quotes: list[PageQuote] = Field(default_factory=list, description="Passages that support or contradict the claim")
     unsupported: list[Span] = Field(default_factory=list, description="Words of the report that the page lacks")
+    closest: ClosestPassage | None = Field(
+        default=None, description="Closest passage of a page that does not support the whole claim; null if it has none"
+    )
     grounded: bool | None = Field(
         default=None, description="Whether code found a quote in the page; null if the outcome needs none"
     )

@@ -9,6 +9,7 @@ from judges.grounding.term_overlap import (
     MAX_PASSAGE_CHARS,
     MAX_SENTENCES,
     ClosestPassage,
+    absent_words,
     closest_passage,
     covers_terms,
     missing_terms,
@@ -144,6 +145,22 @@ def test_rare_words_count_more_than_frequent_ones():
 def test_page_without_a_word_of_the_claim_has_no_passage():
     assert closest_passage("Ida Norrstad has led it since 1998", MUSEUM) is None
     assert closest_passage("", MUSEUM) is None and closest_passage("Ida", "") is None
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage", "missing"),
+    [
+        ("The 3 turbines supply 12,000 homes", "Three turbines supply 9,000 homes", ("12,000",)),
+        ("Turbines were approved in 1998.", "The approval of a turbine, 1998", ()),
+        ("It cost $5 million", "It cost 5 euro", ("$", "million")),
+        ("The opening is on Saturday", "Opened Saturdays", ()),
+        ("", "x", ()),
+        ("Cafés close late", "", ("Cafés", "close", "late")),
+        ("東京タワーは1957年に", "京都の寺は1957年に", ("東京タワーは",)),
+    ],
+)
+def test_absent_words_are_those_of_the_claim_as_written(claim: str, passage: str, missing: tuple[str, ...]):
+    assert absent_words(claim, passage) == missing
 
 
 def test_scores_order_pages_by_closeness():

@@ -202,6 +202,68 @@ def test_wrong_sources_are_refused_before_anything_is_opened(
     assert message in capsys.readouterr().err
 
 
+def test_each_problem_names_its_url_and_what_the_page_says(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report.write_text(REPORT.replace("/museum/tickets", "/museum/prices").replace("Mondays [2].", "Mondays [2] [9]."))
+    pages = supply(
+        tmp_path, history="The turbine hall of the Velm Institute was built in 1874.", museum="Closed on Mondays."
+    )
+    assert check(report, "--model", "lexical", "--sources", pages) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    problems = printed[printed.index("line 3: not supported: The Velm Institute was founded in 1931 [1].") :]
+    assert problems[1:5] == [
+        "unsupported: 1931",
+        f"{SITE}/institute/history: does not support it",
+        'closest passage: "The turbine hall of the Velm Institute was built in 1874."',
+        "it lacks: founded, 1931",
+    ]
+    assert f"{SITE}/museum/prices: could not be read (not stored, this run captures no pages)" in problems
+    assert "[9]: mark without a source" in problems
+    at = problems.index("1 page not captured: not stored (this run captures no pages)")
+    assert problems[at + 1 : at + 3] == [
+        f"{SITE}/museum/prices",
+        "Add it to the file of --sources, or check without --sources to open it.",
+    ]
+
+
+def test_reasoning_of_the_baseline_has_the_words_of_the_claim(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report.write_text("The Institute operates seven turbines [1].\n\n[1]: " + f"{SITE}/institute/history\n")
+    pages = supply(tmp_path, history="The Institute is old.")
+    assert check(report, "--model", "lexical", "--sources", pages, "--json") == 0
+    [verdict] = json.loads(capsys.readouterr().out)["statements"][0]["claims"][0]["verdicts"]
+    assert verdict["reasoning"] == "The closest passage lacks operates, seven, turbines."
+    assert verdict["closest"] == {
+        "text": "The Institute is old.", "start": 0, "end": 21, "missing": ["operates", "seven", "turbines"]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--html", "none/out.html"], 2, "--html none/out.html: no such folder none"),
+        (["--html", "."], 2, "--html .: is a folder"),
+        (["--model", "nosuch/x"], 1, "unknown provider 'nosuch'"),
+        (["--model", "openai/gpt-6-luna"], 1, "needs OPENAI_API_KEY"),
+        (["--bind", "--html", "out.html"], 2, "--html and --min-precision need a check"),
+        (["--dry-run", "--min-precision", "0.5"], 2, "--html and --min-precision need a check"),
+    ],
+)
+def test_wrong_output_or_model_is_refused_before_the_first_page_is_opened(
+    report: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(PageCache, "get", None)  # opening a page would fail with another error
+    assert check(report, *arguments) == code
+    assert message in capsys.readouterr().err
+
+
 def test_html_is_written(report: Path, tmp_path: Path) -> None:
     assert check(report, "--model", "lexical", "--html", tmp_path / "out.html") == 0
     page = (tmp_path / "out.html").read_text("utf-8")

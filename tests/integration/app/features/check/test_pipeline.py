@@ -247,9 +247,12 @@ async def test_budget_stops_the_check_with_what_is_known(tmp_path: Path) -> None
     assert outcomes(document)["Members enter free of charge [3]."] == "dead"
 
 
-async def test_wrong_key_is_an_error(tmp_path: Path) -> None:
+async def test_wrong_key_is_an_error_before_a_page_is_opened(tmp_path: Path) -> None:
+    opened: list[int] = []
+    options = CheckOptions(progress=lambda one: opened.append(one.pages_done))
     with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
-        await check(tmp_path, api_key="another key")
+        await check(tmp_path, api_key="another key", options=options)
+    assert opened == []
 
 
 async def test_text_of_report_and_page_cannot_leave_its_block(tmp_path: Path) -> None:
