@@ -58,7 +58,10 @@ class _Tree:
 
 
 class Group:
-    """Inner node under construction. Child ids are relative: ``given`` below ``lineage/g1`` is ``lineage/g1/given``."""
+    """Inner node under construction. Child ids are relative: ``given`` below ``lineage/g1`` is ``lineage/g1/given``.
+
+    A node with a negative ``weight`` is a penalty: its score is subtracted, and that of its group is clipped to 0..1.
+    """
 
     def __init__(self, tree: _Tree, node: RubricNode) -> None:
         self._tree = tree
@@ -74,8 +77,9 @@ class Group:
         """Add a group whose children are independent of each other.
 
         Raises:
-            rubrics.rubric.InvalidNode: the id is taken or empty, a weight is not above zero, or a child of a
-                critical group is not critical. Also applies to ``sequential``, ``check`` and ``verify``.
+            rubrics.rubric.InvalidNode: the id is taken or empty, a weight is 0 or not finite, a child of a critical
+                group is not critical, or a penalty is combined with a gate. Also applies to ``sequential``, ``check``
+                and ``verify``.
         """
         return self._group(id, desc, Strategy.PARALLEL, critical=critical, weight=weight, requires=requires)
 

@@ -47,9 +47,9 @@ LEXICAL_NOTICE: Final = (
 def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
     """Return a native judgement in the format of the public ``get_summary()``, plus ``status`` and both scores.
 
-    ``extraction_error`` is only present if the rubric may lack parts.
+    ``extraction_error`` is only present if the rubric may lack parts, ``score_unclipped`` if it has penalties.
     """
-    rubric = judgement.rubric
+    rubric, unclipped = judgement.rubric, judgement.score_unclipped
     return {
         "agent_name": agent_name,
         "answer_name": judgement.answer.name,
@@ -66,6 +66,7 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
         "status": "complete" if judgement.complete else "incomplete",
         "score": score_json(None if judgement.nothing_applies else judgement.score),
         "score_strict": score_json(None if judgement.nothing_applies else judgement.score_strict),
+        **({} if unclipped is None else {"score_unclipped": score_json(unclipped)}),
         **({} if judgement.undeclared is None else {"extraction_error": judgement.undeclared.reasoning}),
     }
 

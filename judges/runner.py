@@ -35,7 +35,7 @@ from judges.source_code import judge_code
 from judges.source_policy import verdict_without_evidence
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge, ClaimQuestion, EvidenceLookup
 from rubrics.rubric import Rubric
-from rubrics.scoring import Score, bounded_score, score, score_strict
+from rubrics.scoring import Score, bounded_score, score, score_strict, score_unclipped
 from rubrics.tree import RubricNode, leaves_below
 from rubrics.verdict import Claim, ModelRequest, Outcome, QuoteOrigin, Reason, Usage, Verdict, Vote
 
@@ -158,6 +158,11 @@ class Judgement:
     @property
     def score_strict(self) -> Score:
         return score_strict(self.rubric) if self.undeclared is None else bounded_score(0.0, 1.0)
+
+    @property
+    def score_unclipped(self) -> Score | None:
+        """Score before it is clipped to 0..1; None if the rubric has no penalty, or lacks parts."""
+        return score_unclipped(self.rubric) if self.undeclared is None else None
 
     @property
     def nothing_applies(self) -> bool:

@@ -9,13 +9,13 @@ the leaves finish. The functions only read the tree.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Generic
 
 from rubrics.rubric import Rubric
-from rubrics.scoring import compatible_score, is_unknown
+from rubrics.scoring import bounds, compatible_score, is_unknown
 from rubrics.tree import N, RubricNode, Status, Strategy, leaves_below
 from rubrics.verdict import Verdict
 
@@ -48,7 +48,9 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
 
 
 def _level(parent: N, node: N) -> list[Prerequisite[N]]:
-    """Return the siblings that ``node`` depends on."""
+    """Return the siblings that ``node`` depends on. A penalty depends on none: a closed gate does not excuse it."""
+    if node.weight < 0:
+        return []
     if parent.strategy != Strategy.SEQUENTIAL:
         first = not node.critical
         siblings = [sibling for sibling in parent.children if sibling.critical and sibling is not node]
@@ -75,20 +77,44 @@ def first_blocker(
 ) -> N | None:
     """Return a leaf below a prerequisite that has failed or was skipped; None if nothing blocks.
 
-    The first leaf that is not unknown is returned, because it blocks whatever the unknown ones are; without one, the
-    first. Leaves that are still initialized do not block. That includes inner nodes without children. With
-    ``by_code``, prerequisites that are judged concurrently count only where code decides the leaf, so that the outcome
-    does not depend on which one finishes first.
+    A penalty below a prerequisite blocks if it applies. The first leaf that is not unknown is returned, because it
+    blocks whatever the unknown ones are; without one, the first. Leaves that are still initialized do not block. That
+    includes inner nodes without children. With ``by_code``, prerequisites that are judged concurrently count only where
+    code decides the leaf, so that the outcome does not depend on which one finishes first.
     """
     first = None
     for each in needed:
-        for leaf in leaves_below(each.node):
-            if state(leaf) not in BLOCKING or not (by_code is None or each.settled_first or by_code(leaf)):
+        for part in _parts(each.node):
+            leaf: N | None = part
+            if part.weight < 0:
+                leaf = _applying_leaf(part, state, is_unknown)
+            elif state(part) not in BLOCKING or not (by_code is None or each.settled_first or by_code(part)):
                 continue
-            if not is_unknown(leaf):
+            if leaf is not None and not is_unknown(leaf):
                 return leaf
             first = first or leaf
     return first
+
+
+def _parts(node: N) -> Iterator[N]:
+    """Yield the leaves below a node, and each penalty instead of the leaves below it."""
+    if not node.children or node.weight < 0:
+        yield node
+        return
+    for child in node.children:
+        yield from _parts(child)
+
+
+def _applying_leaf(penalty: N, state: Callable[[N], Status], is_unknown: Callable[[N], bool]) -> N | None:
+    """Return a leaf because of which a penalty applies, or may apply; None if it does not apply."""
+
+    def interval(leaf: N) -> tuple[float, float]:
+        points = float(state(leaf) == Status.PASSED)
+        return (0.0, 1.0) if is_unknown(leaf) else (points, points)
+
+    applies = bounds(penalty, interval)
+    leaves = [leaf for leaf in leaves_below(penalty) if is_unknown(leaf) is (applies.low == 0.0)]
+    return None if applies.high == 0.0 else next(leaf for leaf in leaves if interval(leaf)[1] == 1.0)
 
 
 def decided_by_code(leaf: RubricNode) -> bool:

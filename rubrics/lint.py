@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rubrics.gating import wait_cycle
-from rubrics.rubric import Rubric
+from rubrics.rubric import Rubric, critical_penalty
 from rubrics.tree import RubricNode
 
 
@@ -23,7 +23,11 @@ class LintRule(StrEnum):
     DUPLICATE_TEXT = "duplicate_text"
     """The same claim about the same sources twice, or two siblings with the same description."""
     BAD_WEIGHT = "bad_weight"
-    """A weight that is zero, negative or not finite; such a tree cannot be scored."""
+    """A weight that is zero or not finite; such a tree cannot be scored."""
+    CRITICAL_PENALTY = "critical_penalty"
+    """A node with a negative weight that is critical. Gates and penalties do not combine."""
+    ONLY_PENALTIES = "only_penalties"
+    """A group whose weights are all negative, so that it starts with the full score."""
     POINTLESS_WEIGHT = "pointless_weight"
     """A weight without effect: on a critical node, or equal to the weight of every other non-critical sibling."""
     ONLY_CRITICAL = "only_critical"
@@ -84,15 +88,23 @@ def _shape(rubric: Rubric, group: RubricNode) -> Iterator[LintFinding]:
 
 def _sibling_weights(group: RubricNode) -> Iterator[LintFinding]:
     for child in group.children:
-        if not (math.isfinite(child.weight) and child.weight > 0):
-            message = f"weight {child.weight:g} cannot be averaged; use a finite number above 0"
+        if not math.isfinite(child.weight) or child.weight == 0:
+            message = f"weight {child.weight:g} cannot be averaged; use a finite number other than 0"
             yield LintFinding(code=LintRule.BAD_WEIGHT, node_id=child.id, message=message)
+        elif child.critical and child.weight < 0:
+            message = critical_penalty(child.id, child.weight)
+            yield LintFinding(code=LintRule.CRITICAL_PENALTY, node_id=child.id, message=message)
         elif child.critical and child.weight != 1.0:
             message = f"weight {child.weight:g} has no effect on a critical node; remove `weight` or `critical`"
             yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)
     averaged = [child for child in group.children if not child.critical]
     weights = {child.weight for child in averaged}
-    if len(weights) == 1 and weights != {1.0}:
+    if weights and max(weights) < 0:
+        message = (
+            "has only penalties, so it scores 1 if none applies; make the group the penalty instead of its children"
+        )
+        yield LintFinding(code=LintRule.ONLY_PENALTIES, node_id=group.id, message=message)
+    elif len(weights) == 1 and weights != {1.0}:
         for child in averaged:
             message = f"weight {child.weight:g} has no effect because every non-critical sibling has it, too; remove it"
             yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)

@@ -13,7 +13,11 @@ class RubricError(ValueError):
 
 
 class InvalidNode(RubricError):
-    """A node that breaks a rule of the tree, or has a value that cannot be scored."""
+    """A node that breaks a rule of the tree, or has a value that cannot be scored. ``node_id``: its id, if known."""
+
+    def __init__(self, message: str, node_id: str = "") -> None:
+        super().__init__(message)
+        self.node_id = node_id
 
 
 class UnknownNode(RubricError):
@@ -39,15 +43,16 @@ class Rubric:
         """Add ``node`` as the last child of ``parent`` and return it.
 
         Raises:
-            InvalidNode: The id is empty or in use. The weight is not a finite number above 0. The parent is a leaf with
-                a claim or check, or is critical while the node is not. The node has both a claim and a check, already
-                has children, or requires one of its ancestors.
+            InvalidNode: The id is empty or in use. The weight is 0 or not finite. The parent is a leaf with a claim or
+                check, or is critical while the node is not. The node has both a claim and a check, already has
+                children, or requires one of its ancestors. A penalty is combined with a gate.
             UnknownNode: ``parent``, or a node named in ``requires``, is not in this rubric.
         """
         self._check_member(parent)
         if not node.id or node.id in self._nodes:
             raise InvalidNode(f"node id {node.id!r} is {'already in use' if node.id else 'empty'}")
         _check_values(node)
+        _check_penalty(node, self.path_to(parent))
         if parent.claim is not None or parent.check is not None:
             raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is a leaf with a claim or a check")
         if parent.critical and not node.critical:
@@ -118,12 +123,45 @@ class Rubric:
             required = self.find(node_id)
             if required in path or node in self.path_to(required):
                 raise InvalidNode(f"node {node.id!r} requires {node_id!r}, and one of the two contains the other")
+            if any(each.weight < 0 for each in (*path, *self.path_to(required))):
+                raise InvalidNode(
+                    f"node {node.id!r} requires {node_id!r}, and one of the two is part of a penalty: a penalty is "
+                    "judged in any case; remove the prerequisite",
+                    node.id,
+                )
 
 
 def _check_values(node: RubricNode) -> None:
-    if not (math.isfinite(node.weight) and node.weight > 0):
-        raise InvalidNode(f"node {node.id!r}: weight {node.weight!r} is not a finite number above zero")
+    if not math.isfinite(node.weight) or node.weight == 0:
+        raise InvalidNode(f"node {node.id!r}: weight {node.weight!r} is 0 or not finite; use another number", node.id)
     if node.claim is not None and node.check is not None:
         raise InvalidNode(f"node {node.id!r}: a leaf has a claim or a check, not both")
     if node.children:
         raise InvalidNode(f"node {node.id!r} already has children: add it first, then each of them")
+
+
+def critical_penalty(node_id: str, weight: float) -> str:
+    """Return the error message for a penalty that is critical, or part of a critical group."""
+    return (
+        f"node {node_id!r}: a penalty (weight {weight:g}) cannot be critical; remove `critical`, or move it out of the "
+        "critical group. If the mistake must give 0, make a critical claim or check of its opposite, without a weight"
+    )
+
+
+def _check_penalty(node: RubricNode, above: list[RubricNode]) -> None:
+    """Check that no penalty is combined with a gate, so that scores stay monotone in every leaf."""
+    penalty = next((each for each in (*above, node) if each.weight < 0), None)
+    if penalty is None:
+        return
+    if node is not penalty and node.weight < 0:
+        raise InvalidNode(f"node {node.id!r}: it is inside the penalty {penalty.id!r}; use a positive weight", node.id)
+    if node.critical:
+        raise InvalidNode(critical_penalty(penalty.id, penalty.weight), node.id)
+    if node is penalty and above[-1].critical:
+        raise InvalidNode(critical_penalty(node.id, node.weight), node.id)
+    if node is penalty and above[-1].strategy is Strategy.SEQUENTIAL:
+        raise InvalidNode(
+            f"node {node.id!r}: a penalty (weight {node.weight:g}) cannot be a step of the sequence {above[-1].id!r}; "
+            "put the steps into a group of their own, and the penalty beside it",
+            node.id,
+        )

@@ -2,7 +2,11 @@
 
 Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node
 (``score_nodes``), the score of the tree (``tree_score``) and its bounds if leaves are unknown (``bounds``).
-``tree_score`` is monotone in every leaf, so the bounds are exact.
+
+A node with a negative weight is a penalty: its score is subtracted, and the score of its group is clipped to 0..1. A
+group whose only weights are penalties starts with the full score. ``Rubric.add`` keeps penalties apart from gates, so
+``tree_score`` is monotone: it falls with the leaves of penalties and rises with all others. The bounds are therefore
+exact.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubrics.rubric import InvalidNode, Rubric
-from rubrics.tree import N, RubricNode, Status, Strategy, TreeNode
+from rubrics.tree import N, RubricNode, Status, Strategy, TreeNode, leaves_below, walk
 from rubrics.verdict import Outcome, Verdict
 
 FULL_SCORE = 1.0 - 1e-6
@@ -23,10 +27,12 @@ Gates are exact: a child with a score below 1.0 closes them.
 """
 _THRESHOLD_TOLERANCE = 1e-9
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
+_MOST = 1e9
+"""Limit of an unclipped score, because weights may differ by hundreds of orders of magnitude."""
 
 
 class NodeScore(NamedTuple):
-    """Compatible score (0 to 1) and status of one node."""
+    """Compatible score (0 to 1; -1 for a penalized leaf) and status of one node."""
 
     score: float
     status: Status
@@ -74,7 +80,7 @@ def score_nodes(root: N, leaf: Callable[[N], NodeScore]) -> dict[int, NodeScore]
     same id.
 
     Raises:
-        InvalidNode: A weight is not a finite number above 0.
+        InvalidNode: A weight is 0 or not finite.
     """
     scores: dict[int, NodeScore] = {}
     _score_node(root, leaf, scores)
@@ -93,7 +99,9 @@ def _score_node(node: N, leaf: Callable[[N], NodeScore], scores: dict[int, NodeS
     if node.strategy == Strategy.SEQUENTIAL:
         _skip_after_first_miss(node, scores)
     score = _inner_score(node.children, scores)
-    scores[id(node)] = NodeScore(score, _inner_status(score, [scores[id(each)].status for each in node.children]))
+    scores[id(node)] = NodeScore(
+        score, _inner_status(score, [_status(each, scores[id(each)]) for each in node.children])
+    )
 
 
 def _skip_after_first_miss(node: N, scores: dict[int, NodeScore]) -> None:
@@ -101,35 +109,54 @@ def _skip_after_first_miss(node: N, scores: dict[int, NodeScore]) -> None:
     missed = False
     for child in node.children:
         if missed:
-            scores[id(child)] = NodeScore(0.0, Status.SKIPPED)
+            scores[id(child)] = NodeScore(min(0.0, scores[id(child)].score), Status.SKIPPED)
         missed = missed or scores[id(child)].score < 1.0
 
 
 def _inner_score(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) -> float:
-    if any(child.critical and scores[id(child)].score < 1.0 for child in children):
-        return 0.0
-    counted = [child for child in children if not child.critical]
-    return _weighted_mean([(_weight(child), scores[id(child)].score) for child in counted])
+    return max(0.0, _unclipped(children, scores))
+
+
+def _unclipped(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) -> float:
+    """Return the score of a group before it is clipped. A closed gate does not excuse a penalty."""
+    is_open = not any(child.critical and scores[id(child)].score < 1.0 for child in children)
+    credit = 1.0 if is_open else 0.0
+    pairs = []
+    for child in children:
+        if not child.critical:
+            points = scores[id(child)].score
+            pairs.append((_weight(child), max(0.0, points) if child.weight < 0 else min(credit, points)))
+    return _weighted_mean(pairs, credit)
 
 
 def _weight(node: TreeNode) -> float:
-    if not (math.isfinite(node.weight) and node.weight > 0):
-        raise InvalidNode(f"node {node.id!r}: weight {node.weight!r} is not a finite number above zero")
+    if not math.isfinite(node.weight) or node.weight == 0:
+        raise InvalidNode(f"node {node.id!r}: weight {node.weight!r} is 0 or not finite; use another number")
     return node.weight
 
 
-def _weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the mean of (weight, score) pairs. It is exactly 1.0 if and only if no score is below 1.0."""
-    if all(score == 1.0 for _, score in pairs):
+def _weighted_mean(pairs: Sequence[tuple[float, float]], credit: float) -> float:
+    """Return the mean of (weight, score) pairs, less the penalties. ``credit`` is the mean without positive weights.
+
+    It is exactly 1.0 if and only if no score is below 1.0 and no penalty above 0.0.
+    """
+    if credit == 1.0 and all(score == (weight > 0) for weight, score in pairs):
         return 1.0
-    total = sum(weight for weight, _ in pairs)
-    if math.isinf(total):
-        largest = max(weight for weight, _ in pairs)
+    if math.isinf(sum(abs(weight) for weight, _ in pairs)):
+        largest = max(abs(weight) for weight, _ in pairs)
         pairs = [(weight / largest, score) for weight, score in pairs]
-        total = sum(weight for weight, _ in pairs)
+    total = sum(weight for weight, _ in pairs if weight > 0)
+    if not total:
+        pairs = [*pairs, (sum(-weight for weight, _ in pairs) or 1.0, credit)]
+        total = pairs[-1][0]
     mean = sum(weight * score for weight, score in pairs) / total
     # A failed leaf with a tiny weight must not disappear by rounding: 1.0 means passed and satisfies critical gates.
-    return min(mean, _JUST_BELOW_ONE)
+    return min(max(mean, -_MOST), _JUST_BELOW_ONE)
+
+
+def _status(node: TreeNode, scored: NodeScore) -> Status:
+    """Return the status that counts for the group: a penalty that applies has failed."""
+    return Status.FAILED if node.weight < 0 and scored.score > 0.0 else scored.status
 
 
 def _inner_status(score: float, children: Sequence[Status]) -> Status:
@@ -144,9 +171,26 @@ def tree_score(root: N, leaf: Callable[[N], float]) -> float:
     """Return the score of a tree (0 to 1). ``leaf`` returns the score of a leaf.
 
     Raises:
-        InvalidNode: A weight is not a finite number above 0.
+        InvalidNode: A weight is 0 or not finite.
     """
     return score_nodes(root, lambda node: NodeScore(leaf(node), Status.INITIALIZED))[id(root)].score
+
+
+def unclipped_score(root: N, leaf: Callable[[N], float]) -> float:
+    """Return the score of a tree before the score of its root is clipped: at most 1, and negative with penalties."""
+    scores = score_nodes(root, lambda node: NodeScore(leaf(node), Status.INITIALIZED))
+    return _unclipped(root.children, scores) if root.children else scores[id(root)].score
+
+
+def has_penalties(root: TreeNode) -> bool:
+    """Return whether a node of the tree has a negative weight."""
+    return any(node.weight < 0 for node in walk(root))
+
+
+def penalty_leaves(root: N) -> frozenset[int]:
+    """Return ``id(leaf)`` of the leaves of penalties: the higher they score, the lower ``root`` does."""
+    nodes = (node for node in walk(root) if node.weight < 0 and node is not root)
+    return frozenset(id(leaf) for node in nodes for leaf in leaves_below(node))
 
 
 def score_with(
@@ -174,14 +218,21 @@ def _own_score(node: N, scores: Mapping[int, NodeScore], leaf: Callable[[N], Nod
     return NodeScore(_inner_score(node.children, scores), Status.INITIALIZED) if node.children else leaf(node)
 
 
-def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:
+def bounds(
+    root: N,
+    leaf_bounds: Callable[[N], tuple[float, float]],
+    scored: Callable[[N, Callable[[N], float]], float] = tree_score,
+) -> Score:
     """Return the exact bounds of a tree's score. ``leaf_bounds`` returns (low, high) of a leaf.
 
+    ``scored`` is ``tree_score`` or ``unclipped_score``.
+
     Raises:
-        InvalidNode: A weight is not a finite number above 0.
+        InvalidNode: A weight is 0 or not finite.
     """
-    low = tree_score(root, lambda node: leaf_bounds(node)[0])
-    high = tree_score(root, lambda node: leaf_bounds(node)[1])
+    penalties = penalty_leaves(root)
+    low = scored(root, lambda node: leaf_bounds(node)[id(node) in penalties])
+    high = scored(root, lambda node: leaf_bounds(node)[id(node) not in penalties])
     return bounded_score(low, high)
 
 
@@ -196,7 +247,12 @@ _COMPATIBLE = {
 
 
 def compatible_score(verdict: Verdict | None) -> NodeScore:
-    """Return the score and status that the public toolkit gives a leaf with this verdict. None means undecided."""
+    """Return the score and status that the public toolkit gives a leaf with this verdict. None means undecided.
+
+    A penalized leaf, which the public toolkit does not have, scores -1.
+    """
+    if verdict is not None and verdict.penalized:
+        return NodeScore(-1.0, Status.FAILED)
     return _COMPATIBLE[Outcome.UNDECIDED if verdict is None else verdict.outcome]
 
 
@@ -226,22 +282,38 @@ def is_unknown(leaf_id: str, verdict_of: Callable[[str], Verdict | None]) -> boo
 
 def score(rubric: Rubric, node: RubricNode | None = None) -> Score:
     """Return the score of a rubric, or of a ``node`` of it, from the verdicts. Unknown leaves count from 0 to 1."""
-    return _score(rubric, node or rubric.root, lambda verdict: True)
+    return bounds(node or rubric.root, _intervals(rubric))
+
+
+def score_unclipped(rubric: Rubric) -> Score | None:
+    """Return the score before it is clipped to 0..1; None if the rubric has no penalty."""
+    is_penalized = any(leaf.verdict is not None and leaf.verdict.penalized for leaf in rubric.leaves())
+    if not (is_penalized or has_penalties(rubric.root)):
+        return None
+    return bounds(rubric.root, _intervals(rubric), unclipped_score)
 
 
 def score_strict(rubric: Rubric) -> Score:
-    """Return the strict score: a passed leaf counts only if its verdict is grounded or grounding does not apply."""
-    return _score(rubric, rubric.root, lambda verdict: verdict.grounded is not False)
+    """Return the strict score: a passed leaf counts only if its verdict is grounded or grounding does not apply.
+
+    Penalties count in any case, so that the strict score is never above the score.
+    """
+    interval, penalties = _intervals(rubric), penalty_leaves(rubric.root)
+
+    def strict(leaf: RubricNode) -> tuple[float, float]:
+        low, high = interval(leaf)
+        is_weak = leaf.verdict is not None and leaf.verdict.grounded is False and id(leaf) not in penalties
+        return (0.0, 0.0) if is_weak and low == high == 1.0 else (low, high)
+
+    return bounds(rubric.root, strict)
 
 
-def _score(rubric: Rubric, node: RubricNode, accept: Callable[[Verdict], bool]) -> Score:
+def _intervals(rubric: Rubric) -> Callable[[RubricNode], tuple[float, float]]:
+    """Return the function that returns the lowest and the highest score of a leaf."""
     unknown = unknown_leaves({leaf.id: leaf.verdict for leaf in rubric.leaves()})
 
     def interval(leaf: RubricNode) -> tuple[float, float]:
-        if leaf.id in unknown:
-            return 0.0, 1.0
-        verdict = leaf.verdict
-        points = compatible_score(verdict).score if verdict is not None and accept(verdict) else 0.0
-        return points, points
+        points = compatible_score(leaf.verdict).score
+        return (0.0, 1.0) if leaf.id in unknown else (points, points)
 
-    return bounds(node, interval)
+    return interval

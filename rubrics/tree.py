@@ -37,6 +37,7 @@ class RubricNode:
     """Node of a rubric. A node without children is a leaf.
 
     A leaf has either a ``claim`` (for a model) or a ``check`` (decided by code), and a ``verdict`` after it is judged.
+    A negative ``weight`` makes the node a penalty: its score is subtracted.
     ``requires`` contains the ids of additional prerequisites.
     """
 

@@ -33,7 +33,7 @@ def _node_json(node: RubricNode, settled: Mapping[int, NodeScore]) -> dict[str, 
         "id": node.id,
         "desc": node.desc,
         "critical": node.critical,
-        "score": score,
+        "score": max(0.0, score),
         "status": status.value,
         "strategy": node.strategy.value,
         "children": [_node_json(child, settled) for child in node.children],
@@ -70,7 +70,9 @@ def check_json(check: SourceCheck) -> dict[str, Any]:
 
 
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
-    """Return the additional fields of a leaf: its claim and its verdict. ``jury`` is only present if a jury decided.
+    """Return the additional fields of a leaf: its claim and its verdict.
+
+    ``jury`` is only present if a jury decided, ``penalized`` if the leaf counts -1.
 
     ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
     """
@@ -93,6 +95,8 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "grounding": verdict.grounding and verdict.grounding.value,
         "signals": list(verdict.signals),
     }
+    if verdict.penalized:
+        fields["penalized"] = True
     if verdict.members:
         fields["jury"] = [_member_json(member) for member in verdict.members]
     return fields

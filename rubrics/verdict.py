@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """The claim needs a source and the answer cites none."""
     SOURCE_GONE = "source_gone"
     """The cited page does not exist: HTTP 404, HTTP 410 or unknown host."""
+    SOURCE_FORBIDDEN = "source_forbidden"
+    """The claim rests only on sources that the task or the service does not accept."""
     NO_VALUE = "no_value"
     """The claim names a value that the answer does not give."""
     CHECK_FALSE = "check_false"
@@ -217,6 +219,8 @@ class Verdict:
     """Verdicts of the members if a jury decided, in their order."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
+    penalized: bool = False
+    """The leaf counts -1 instead of 0, because the answer cites forbidden sources for it."""
 
     @property
     def spent(self) -> Usage:

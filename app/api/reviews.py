@@ -67,7 +67,7 @@ def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[Overrid
     """Return the scores with the overrides in force instead of the verdicts; None if no override is in force.
 
     Raises:
-        InvalidNode: A weight in the tree is not a finite number above zero.
+        InvalidNode: A weight in the tree is 0 or not finite.
     """
     root, effective = judged_tree(result), overrides_in_force(overrides)
     if root is None or not effective:

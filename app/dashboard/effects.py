@@ -20,6 +20,8 @@ class EffectKind(StrEnum):
     TOP = "top"
     ADDS = "adds"
     """Counts by its weight."""
+    SUBTRACTS = "subtracts"
+    """A penalty, or part of one: takes away by its weight."""
     GATE_OPEN = "gate_open"
     """A critical child that passed: no effect on the score."""
     GATE_SHUT = "gate_shut"
@@ -36,7 +38,7 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score.
+    """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score; negative for a penalty.
 
     ``worth`` is the part of the whole score at stake. ``lost`` are the least and the most points of the whole score
     that the node costs; they differ if leaves below it were not judged. ``cause`` is the key of the sibling because of
@@ -75,9 +77,9 @@ class Effects(dict[str, Effect]):
             siblings = self._siblings[parent.key] = _siblings(parent)
         above, total = self[parent.key], siblings.weight
         share = 0.0 if child.critical or not total else child.weight / total
-        at_stake = above.worth if child.critical else above.worth * share
+        at_stake = above.worth if child.critical else above.worth * abs(share)
         cause, kind = _cause_and_kind(child, siblings)
-        gained = share * child.score if kind is EffectKind.ADDS else 0.0
+        gained = share * child.score if kind in {EffectKind.ADDS, EffectKind.SUBTRACTS} else 0.0
         unknown = child.key in self._outline.above_unknown
         lost = _lost(kind, child, at_stake, self._outline.bounds_of(child)) if above.lost[1] else (0.0, 0.0)
         may_pass = cause is not None and self._outline.bounds_of(cause)[1] == 1.0
@@ -85,7 +87,7 @@ class Effects(dict[str, Effect]):
         words = _description(kind, parent, cause, share, gained, unknown=is_open, alone=not total)
         if may_pass:
             kind = EffectKind.WAITING
-        elif unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
+        elif unknown and kind in {EffectKind.ADDS, EffectKind.SUBTRACTS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
         return Effect(
             kind=kind,
@@ -108,11 +110,12 @@ class _Siblings(NamedTuple):
 
 def _siblings(parent: Node) -> _Siblings:
     is_sequence = parent.strategy == Strategy.SEQUENTIAL
-    missed = [child for child in parent.children if child.score < 1.0]
+    missed = [child for child in parent.children if child.score < 1.0 and child.weight > 0]
+    weights = [child.weight for child in parent.children if not child.critical]
     return _Siblings(
         failed_gate=next((child for child in missed if child.critical), None),
         failed_step=next(iter(missed), None) if is_sequence else None,
-        weight=sum(child.weight for child in parent.children if not child.critical),
+        weight=sum(weight for weight in weights if weight > 0) or sum(map(abs, weights)),
     )
 
 
@@ -122,6 +125,8 @@ def _lost(kind: EffectKind, child: Node, at_stake: float, bounds: tuple[float, f
     match kind:
         case EffectKind.GATE_OPEN | EffectKind.GATED:
             return 0.0, 0.0
+        case EffectKind.SUBTRACTS:
+            return at_stake * low, at_stake * high
         case EffectKind.TOO_LATE:
             return (0.0, 0.0) if child.critical else (at_stake * (1.0 - high), at_stake)
         case _ if child.critical:
@@ -135,9 +140,9 @@ def _cause_and_kind(child: Node, siblings: _Siblings) -> tuple[Node | None, Effe
         return siblings.failed_step, EffectKind.TOO_LATE
     if child.critical:
         return None, EffectKind.GATE_OPEN if child.score == 1.0 else EffectKind.GATE_SHUT
-    if siblings.failed_gate is not None:
+    if child.weight > 0 and siblings.failed_gate is not None:
         return siblings.failed_gate, EffectKind.GATED
-    return None, EffectKind.ADDS
+    return None, EffectKind.SUBTRACTS if child.penalty else EffectKind.ADDS
 
 
 def _description(
@@ -159,6 +164,10 @@ def _description(
             return f"after {cause_name}, which was not judged: counts 0 until it is"
         case EffectKind.TOO_LATE:
             return f"after {cause_name}, which did not pass: counts 0"
+        case EffectKind.SUBTRACTS if unknown:
+            return f"penalty: subtracts {points(abs(gained))}, open up to {points(abs(share))}"
+        case EffectKind.SUBTRACTS:
+            return f"penalty: subtracts {points(abs(gained))} of {points(abs(share))}"
         case _ if unknown:
             return f"adds {points(gained)}, open up to {points(share)}"
         case _:

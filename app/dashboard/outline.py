@@ -23,12 +23,13 @@ class Node:
 
     ``fields`` is its JSON. ``number`` is the position of a leaf among all leaves, from 0, and None for inner nodes;
     ``place`` is the position among the children of ``parent``. ``outcome`` is that of a leaf, and None for inner nodes.
+    ``penalty``: the node has a negative weight, or is below such a node.
     The reference to the parent is weak: a tree without cycles needs no garbage collection, now and when it is freed.
     """
 
     __slots__ = (
-        "__weakref__", "_parent", "children", "critical", "depth", "fields", "id", "key", "number", "outcome", "place",
-        "score", "strategy", "weight",
+        "__weakref__", "_parent", "children", "critical", "depth", "fields", "id", "key", "number", "outcome",
+        "penalty", "place", "score", "strategy", "weight",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, Any], key: str, parent: Node | None, place: int) -> None:
@@ -40,6 +41,7 @@ class Node:
         self.id = str(fields["id"])
         self.critical = bool(fields.get("critical"))
         self.weight = float(fields.get("weight") or 1.0)
+        self.penalty: bool = self.weight < 0 or (parent is not None and parent.penalty)
         self.strategy = str(fields.get("strategy") or "parallel")
         self.score = float(fields.get("score") or 0.0)
         self.children: Sequence[Node] = ()
@@ -65,16 +67,23 @@ class Node:
 
     @property
     def state(self) -> str:
-        """Outcome of a leaf, status of an inner node."""
-        return self.outcome or self.status
+        """Outcome of a leaf, status of an inner node. A penalty that is decided applies or is avoided."""
+        state = self.outcome or self.status
+        return _PENALTY_STATES.get(state, state) if self.penalty else state
+
+    @property
+    def is_missed(self) -> bool:
+        """Return whether a leaf costs points, or may cost some."""
+        return self.state not in _GOOD_STATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
     """Tree of a result. ``unknown`` are the keys of leaves whose score is unknown because they were not judged.
 
-    ``above_unknown`` are the keys of these leaves and of all nodes above them. ``highest`` has the scores of all nodes,
-    by ``id(node)``, if all unknown leaves pass. It is empty if there is no such leaf or if a weight is invalid.
+    ``above_unknown`` are the keys of these leaves and of all nodes above them. ``lowest`` and ``highest`` have the
+    scores of all nodes, by ``id(node)``, with which the root scores lowest or highest. They are empty if there is no
+    such leaf or if a weight is invalid.
     """
 
     root: Node
@@ -82,13 +91,15 @@ class Outline:
     leaves: Sequence[Node]
     unknown: frozenset[str]
     above_unknown: frozenset[str]
+    lowest: Mapping[int, NodeScore]
     highest: Mapping[int, NodeScore]
 
     def bounds_of(self, node: Node) -> tuple[float, float]:
-        """Return the lowest and highest possible score of a node. In a stored score, unknown leaves count 0."""
+        """Return the lowest and highest possible score of a node."""
         if not self.highest or node.key not in self.above_unknown:
             return node.score, node.score
-        return node.score, self.highest[id(node)].score
+        ends = self.lowest[id(node)].score, self.highest[id(node)].score
+        return min(ends), max(ends)
 
     def path(self, key: str) -> list[Node]:
         """Return the nodes from the root to a node."""
@@ -117,7 +128,8 @@ def outline(result: Mapping[str, Any]) -> Outline:
         leaves=leaves,
         unknown=unknown,
         above_unknown=_above(by_key[key] for key in unknown),
-        highest=_highest(root, unknown),
+        lowest=_scores(root, unknown, 0.0),
+        highest=_scores(root, unknown, 1.0),
     )
 
 
@@ -143,6 +155,8 @@ def _add(
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
 _OUTCOMES = frozenset(Outcome)
+_PENALTY_STATES: Mapping[str, str] = {"passed": "applies", "partial": "applies", "failed": "avoided"}
+_GOOD_STATES = frozenset({"passed", "avoided"})
 _MAYBE_UNKNOWN = frozenset({Outcome.NOT_JUDGED, Outcome.SKIPPED})
 _UNJUDGED = Verdict(outcome=Outcome.NOT_JUDGED)
 
@@ -179,16 +193,22 @@ def _above(leaves: Iterable[Node]) -> frozenset[str]:
     return frozenset(above)
 
 
-def _highest(root: Node, unknown: frozenset[str]) -> Mapping[int, NodeScore]:
+def _scores(root: Node, unknown: frozenset[str], points: float) -> Mapping[int, NodeScore]:
     try:
-        return score_nodes(root, partial(leaf_points, unknown, 1.0)) if unknown else {}
+        return score_nodes(root, partial(leaf_points, unknown, points)) if unknown else {}
     except InvalidNode:  # public scripts may store such trees
         return {}
 
 
 def leaf_points(unknown: frozenset[str], points: float, leaf: Node) -> NodeScore:
-    """Return the score of a leaf for ``score_nodes``. ``points`` (0 or 1) is the score of ``unknown`` leaves."""
-    return _POINTS[points == 1.0 if leaf.key in unknown else leaf.outcome == Outcome.PASSED]
+    """Return the score of a leaf for ``score_nodes``.
+
+    ``points`` (0 or 1) is the score of ``unknown`` leaves. Those of penalties have the opposite score.
+    """
+    if leaf.fields.get("penalized"):
+        return _PENALIZED
+    return _POINTS[(points == 1.0) is not leaf.penalty if leaf.key in unknown else leaf.outcome == Outcome.PASSED]
 
 
+_PENALIZED = NodeScore(-1.0, Status.FAILED)
 _POINTS = NodeScore(0.0, Status.INITIALIZED), NodeScore(1.0, Status.INITIALIZED)

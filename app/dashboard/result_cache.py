@@ -157,5 +157,5 @@ def tree_of(result: Mapping[str, Any]) -> Tree:
         effects=Effects(parsed_outline),
         counts=Counter(leaf.state for leaf in leaves),
         overrides=result_overrides(result),
-        not_passed=[leaf for leaf in leaves if leaf.outcome != Outcome.PASSED],
+        not_passed=[leaf for leaf in leaves if leaf.is_missed],
     )

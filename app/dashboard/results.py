@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import partial
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
 
@@ -25,7 +25,7 @@ from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import FormCheck, IdPath, Viewer, ViewerDep
 from app.dashboard.wording import REASONS, remedy_words
-from rubrics.scoring import NodeScore, Score, bounded_score, score_nodes, score_with
+from rubrics.scoring import Score, bounded_score, score_with
 from rubrics.tree import Strategy
 from rubrics.tree_json import script_of
 from rubrics.verdict import Outcome, Reason
@@ -121,7 +121,7 @@ class TreeRows:
     def _children(self, node: Node) -> Sequence[Node]:
         if self._show is Show.ALL:
             return node.children
-        return [child for child in node.children if self._tree.state(child) != "passed"]
+        return [child for child in node.children if self._tree.state(child) not in ("passed", "avoided")]
 
 
 _PAGE_REASONS = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
@@ -158,10 +158,6 @@ class OpenLeaves:
         self._unusable_urls = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE_OUTCOMES}
         self._scores: dict[object, tuple[Score, Score]] = {}
 
-    @cached_property
-    def _lowest(self) -> Mapping[int, NodeScore]:
-        return score_nodes(self._outline.root, partial(leaf_points, self._outline.unknown, 0.0))
-
     def with_scores(self, start: int = 0, count: int | None = None) -> list[OpenLeaf]:
         """Return ``count`` leaves (None: all) from position ``start``."""
         return [self._open_leaf(leaf) for leaf in self.leaves[start:][:count]]
@@ -184,14 +180,15 @@ class OpenLeaves:
         )
 
     def _scores_of(self, leaf: Node) -> tuple[Score, Score]:
-        """Return the scores if the leaf fails and if it passes. Scores are monotone in every leaf."""
+        """Return the scores if the leaf fails and if it passes. A score falls with penalties, and rises with others."""
         tree, path = self._outline, self._outline.path(leaf.key)
         if not tree.highest:  # a weight is invalid
             return (bounded_score(0.0, 1.0),) * 2
         low, high = tree.bounds_of(tree.root)
-        highest_if_failed = score_with(path, 0.0, tree.highest, partial(leaf_points, tree.unknown, 1.0))
-        lowest_if_passed = score_with(path, 1.0, self._lowest, partial(leaf_points, tree.unknown, 0.0))
-        return bounded_score(low, highest_if_failed), bounded_score(lowest_if_passed, high)
+        highest = score_with(path, float(leaf.penalty), tree.highest, partial(leaf_points, tree.unknown, 1.0))
+        lowest = score_with(path, float(not leaf.penalty), tree.lowest, partial(leaf_points, tree.unknown, 0.0))
+        worse, better = bounded_score(low, highest), bounded_score(lowest, high)
+        return (better, worse) if leaf.penalty else (worse, better)
 
 
 def _unusable_url(leaf: Node, unusable_urls: Set[str]) -> str | None:

@@ -1135,6 +1135,7 @@ class Result(TypedDict):
     status: Literal["complete", "incomplete"]
     score: Result_score
     score_strict: Result_score
+    score_unclipped: NotRequired[Result_score_unclipped]
     extraction_error: NotRequired[str | None]
     final_score: float
     agent_name: str
@@ -1208,6 +1209,7 @@ class Result_leaf(TypedDict):
     reasoning: str
     sources: list[str] | None
     votes: list[dict[str, Any]]
+    penalized: NotRequired[bool]
     jury: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
     grounding: NotRequired[Literal["text", "image"] | None]
@@ -1263,6 +1265,14 @@ class Result_score(TypedDict):
     low: float | None
     high: float | None
     reason: NotRequired[Literal["nothing_applies"]]
+
+
+class Result_score_unclipped(TypedDict):
+    """Only if the rubric has penalties: the score before it is clipped to 0..1"""
+
+    value: float | None
+    low: float
+    high: float
 
 
 class Result_usage(TypedDict):

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from judges.source_code import YAML_SUFFIX
 from rubrics.lint import LintFinding, LintRule, lint
 from rubrics.rubric import Rubric, RubricError
-from rubrics.scoring import Score, bounded_score, bounds
+from rubrics.scoring import Score, bounded_score, bounds, penalty_leaves, tree_score
 from rubrics.tree import NodeKeys, RubricNode, Strategy, leaves_below, walk
 from rubrics.verdict import Claim, Outcome
 
@@ -88,12 +88,12 @@ def override_scores(root: JudgedNode, overrides: Mapping[str, bool], *, is_whole
     If the tree may lack parts, the scores are open, unless a critical leaf directly below the root cannot pass.
 
     Raises:
-        InvalidNode: a weight is not a finite number above zero.
+        InvalidNode: a weight is 0 or not finite.
     """
     intervals = _Intervals(root, overrides)
     strict = _Intervals(root, overrides, strict=True)
     score, strict_score = bounds(root, intervals), bounds(root, strict)
-    final_score = score.low  # an unknown leaf counts 0
+    final_score = tree_score(root, lambda leaf: intervals(leaf)[0])  # an unknown leaf counts 0
     gates = [child for child in root.children if child.critical and not child.children]
     if not is_whole and all(intervals(gate)[1] == 1.0 for gate in gates):
         score = strict_score = bounded_score(0.0, 1.0)
@@ -106,6 +106,7 @@ class _Intervals:
     def __init__(self, root: JudgedNode, overrides: Mapping[str, bool], *, strict: bool = False) -> None:
         self._overrides = overrides
         self._strict = strict
+        self._penalties = penalty_leaves(root)
         # References to an id mean the first node with this id.
         self._by_id: dict[str, JudgedNode] = {}
         for node in walk(root):
@@ -116,12 +117,14 @@ class _Intervals:
             points = float(self._overrides[leaf.key])
         elif self._unknown(leaf):
             return 0.0, 1.0
+        elif leaf.data.get("penalized"):
+            points = -1.0
         else:
             points = float(self._passed(leaf) and not self._gated_by_override(leaf))
         return points, points
 
     def _passed(self, leaf: JudgedNode) -> bool:
-        counts = leaf.data.get("grounded") is not False or not self._strict
+        counts = leaf.data.get("grounded") is not False or not self._strict or id(leaf) in self._penalties
         return leaf.outcome is Outcome.PASSED and counts
 
     def _unknown(self, leaf: JudgedNode) -> bool:
@@ -149,7 +152,11 @@ class _Intervals:
         Gates between siblings are applied by ``rubrics.scoring``.
         """
         required_leaves = (self._by_id[id] for id in leaf.requires if id in self._by_id)
-        return any(self._overrides.get(below.key) is False for node in required_leaves for below in leaves_below(node))
+        return any(
+            self._overrides.get(below.key) is (id(below) in self._penalties)
+            for node in required_leaves
+            for below in leaves_below(node)
+        )
 
 
 def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys) -> JudgedNode:

@@ -22,7 +22,10 @@ from rubrics.scoring import (
     Score,
     bounds,
     compatible_score,
+    has_penalties,
+    penalty_leaves,
     score_nodes,
+    unclipped_score,
     unknown_leaves,
 )
 from rubrics.tree import Status, Strategy, leaves_below, statistics, walk
@@ -64,13 +67,14 @@ class RecordedNode(BaseModel):
     status: Status
     strategy: Strategy
     children: list[RecordedNode]
-    weight: Annotated[float, Field(gt=0)] = 1.0
+    weight: float = 1.0
     outcome: Outcome = Outcome.UNDECIDED
     reason: Reason | None = None
     sources: list[str] | None = None
     blocked_by: str | None = None
     claim: str | None = None
     grounded: bool | None = None
+    penalized: bool = False
     low: _Share | None = None
     high: _Share | None = None
     """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
@@ -156,6 +160,8 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDi
         "score_strict": _score_json(result, root, leaves, strict=True, is_whole=is_whole),
         "tree_statistics": asdict(statistics(root)),
     }
+    if is_whole and (has_penalties(root) or any(leaf.penalized for leaf in leaves)):
+        figures["score_unclipped"] = score_json(bounds(root, _intervals(root, leaves), unclipped_score))
     for name, recomputed in figures.items():
         recorded = result.get(name)
         if not is_whole and _same(recorded, asdict(_UNKNOWN_SCORE)):
@@ -169,11 +175,12 @@ def _nodes(root: RecordedNode) -> Iterator[ReplayDifference]:
     settled = score_nodes(root, _settled_leaf)
     for node in walk(root):
         now = settled[id(node)]
-        if (node.score, node.status) != (now.score, now.status):
+        score = max(0.0, now.score)
+        if (node.score, node.status) != (score, now.status):
             yield ReplayDifference(
                 where=f"node {node.id}",
                 recorded={"score": node.score, "status": node.status.value},
-                recomputed={"score": now.score, "status": now.status.value},
+                recomputed={"score": score, "status": now.status.value},
             )
 
 
@@ -181,8 +188,7 @@ def _settled_leaf(leaf: RecordedNode) -> NodeScore:
     """Return the compatible score and status of a leaf: from its verdict, or as the public script set them."""
     if leaf.low is not None:
         return NodeScore(leaf.score, leaf.status)
-    score, status = compatible_score(Verdict(outcome=leaf.outcome))
-    return NodeScore(score, status)
+    return compatible_score(Verdict(outcome=leaf.outcome, penalized=leaf.penalized))
 
 
 def _score_json(
@@ -193,20 +199,28 @@ def _score_json(
     return score_json(_score_bounds(root, leaves, strict=strict, is_whole=is_whole))
 
 
-def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool) -> Score:
-    verdicts = {leaf.id: Verdict(outcome=leaf.outcome, blocked_by=leaf.blocked_by) for leaf in leaves}
-    unknown = unknown_leaves(verdicts)
+def _intervals(
+    root: RecordedNode, leaves: list[RecordedNode], *, strict: bool = False
+) -> Callable[[RecordedNode], tuple[float, float]]:
+    """Return the function that returns the bounds of a leaf. In the strict score, penalties count in any case."""
+    unknown = unknown_leaves({leaf.id: Verdict(outcome=leaf.outcome, blocked_by=leaf.blocked_by) for leaf in leaves})
+    penalties = penalty_leaves(root)
 
     def interval(leaf: RecordedNode) -> tuple[float, float]:
-        if strict and leaf.outcome is Outcome.PASSED and leaf.grounded is False:
+        if strict and leaf.outcome is Outcome.PASSED and leaf.grounded is False and id(leaf) not in penalties:
             return 0.0, 0.0
         if leaf.low is not None and leaf.high is not None:
             return leaf.low, leaf.high
         if leaf.id in unknown:
             return 0.0, 1.0
-        points = compatible_score(verdicts[leaf.id]).score
+        points = _settled_leaf(leaf).score
         return points, points
 
+    return interval
+
+
+def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool) -> Score:
+    interval = _intervals(root, leaves, strict=strict)
     # The score of an incomplete tree is known only if a critical leaf directly below the root cannot pass.
     is_settled = any(child.critical and not child.children and max_score(child) < 1.0 for child in root.children)
     return bounds(root, interval) if is_whole or is_settled else _UNKNOWN_SCORE
@@ -349,13 +363,13 @@ def _check_quote(leaf: RecordedNode, quote: Quote, text: str | None) -> Iterator
 
 
 _FIGURES = (
-    "status", "final_score", "score", "score_strict", "tree_statistics", "task_id", "agent_name", "answer_name",
-    "prompts", "script", "answer_sha256", "extraction_error", "cut_short",
+    "status", "final_score", "score", "score_strict", "score_unclipped", "tree_statistics", "task_id", "agent_name",
+    "answer_name", "prompts", "script", "answer_sha256", "extraction_error", "cut_short",
 )  # fmt: skip
 _NODE_FIELDS = (
     "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
     "sources", "blocked_by", "grounded", "low", "high", "support", "unsupported", "requires", "check", "quotes",
-    "page_digests", "prompt", "model", "grounding", "signals",
+    "page_digests", "prompt", "model", "grounding", "signals", "penalized",
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ from judges.yaml_tasks.expressions import (
 )
 from judges.yaml_tasks.model import ExtractedField, TaskFile, read_task
 from rubrics.gating import wait_cycle
-from rubrics.rubric import Rubric, RubricError
+from rubrics.rubric import InvalidNode, Rubric, RubricError
 
 _LONG_WORK: Final = 1_000_000
 """Characters of expressions times characters of values: ``find(gauges, 'name', best)`` takes 20 ns for each."""
@@ -237,7 +237,8 @@ def _check_tree(compiled: CompiledTask, name: str) -> None:
     try:
         rubric = compiled.sample_rubric()
     except RubricError as error:
-        raise InvalidTask(name, [compiled.problem("", str(error))]) from error
+        node_id = error.node_id if isinstance(error, InvalidNode) else ""
+        raise InvalidTask(name, [compiled.problem(node_id, str(error))]) from error
     cycle = wait_cycle(rubric)
     if cycle:
         first = next((node.id for node in rubric.walk() if node.id in cycle and node.requires), cycle[0])

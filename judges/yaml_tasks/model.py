@@ -55,6 +55,12 @@ def _date(text: str) -> str:
         raise PydanticCustomError("date", "not a date; write it as 2025-08-16") from None
 
 
+def _not_zero(weight: float) -> float:
+    if weight == 0:
+        raise PydanticCustomError("weight", "a weight of 0 has no effect; use another number, or remove the node")
+    return weight
+
+
 RESERVED: Final = frozenset({"and", "or", "not", "in", "true", "false", "answer", "position", "evaluation_date"})
 Name: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60), AfterValidator(_not_reserved)
@@ -124,8 +130,10 @@ class _Node(_Part):
         default=None,
         description="A gate: unless it passes, its group counts 0. Children of a critical group are critical.",
     )
-    weight: float = Field(
-        default=1.0, gt=0, description="Weight in the mean of the non-critical siblings (default: 1)."
+    weight: Annotated[float, AfterValidator(_not_zero), Field(json_schema_extra={"not": {"const": 0}})] = Field(
+        default=1.0,
+        description="Weight in the mean of the non-critical siblings (default: 1). Negative: a penalty, which is "
+        "subtracted if it is met.",
     )
     applies_if: Code | None = Field(
         default=None, description="Expression. If it is false, the node does not apply and is left out."

@@ -168,7 +168,7 @@ def _component(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) 
         "outcome": leaf["outcome"],
         "reason": leaf["reason"],
         "score": score,
-        "score_strict": 0.0 if score == 1.0 and leaf.get("grounded") is False else score,
+        "score_strict": 0.0 if score == 1.0 and leaf.get("grounded") is False and leaf["weight"] > 0 else score,
     }
 
 

@@ -13,7 +13,7 @@ from judges.errors import JudgeBug
 from judges.settling import Settler
 from rubrics.gating import wait_cycle
 from rubrics.rubric import Rubric
-from rubrics.scoring import Score, score
+from rubrics.scoring import Score, score, score_unclipped
 from rubrics.tree import RubricNode, Strategy
 from rubrics.tree_json import tree_json
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
@@ -219,8 +219,13 @@ def rubrics_with_requirements(draw: st.DrawFn) -> tuple[Rubric, dict[str, bool],
     leaves = [leaf for leaf in rubric.leaves() if leaf is not rubric.root]
     for leaf in leaves:
         leaf.claim, leaf.check = Claim(text=leaf.id), None
-    for node in list(rubric.walk())[1:]:
-        others = [leaf.id for leaf in leaves if leaf not in rubric.path_to(node) and node not in rubric.path_to(leaf)]
+    gateable = [node for node in rubric.walk() if all(each.weight > 0 for each in rubric.path_to(node))]
+    for node in gateable[1:]:
+        others = [
+            leaf.id
+            for leaf in leaves
+            if leaf in gateable and leaf not in rubric.path_to(node) and node not in rubric.path_to(leaf)
+        ]
         if others:
             rubric.require(node, *draw(st.lists(st.sampled_from(others), max_size=3, unique=True)))
             if wait_cycle(rubric):
@@ -235,24 +240,25 @@ def rubrics_with_requirements(draw: st.DrawFn) -> tuple[Rubric, dict[str, bool],
 def test_bounds_equal_those_of_every_assignment_of_the_claims_without_a_verdict(drawn) -> None:
     rubric, truth, lost = drawn
 
-    def settled_score(assigned: Mapping[str, bool], lost: Collection[str] = ()) -> Score:
+    def settled_scores(assigned: Mapping[str, bool], lost: Collection[str] = ()) -> list[Score]:
         async def judging(claim: Claim) -> Verdict:
             return UNKNOWN if claim.text in lost else OK if assigned[claim.text] else NO
 
         for leaf in rubric.leaves():
             leaf.verdict = None
         asyncio.run(Settler(rubric, judging).settle(rubric.root))
-        return score(rubric)
+        return [score(rubric), score_unclipped(rubric) or score(rubric)]
 
-    found = settled_score(truth, lost)
+    found = settled_scores(truth, lost)
     # The truth of a skipped claim matters if the claim before it would have passed.
     judged = (Outcome.PASSED, Outcome.FAILED)
     free = [leaf.id for leaf in rubric.leaves() if leaf.id in truth and leaf.verdict.outcome not in judged]
     possible = [
-        settled_score({**truth, **dict(zip(free, bits, strict=True))}).low
+        [one.low for one in settled_scores({**truth, **dict(zip(free, bits, strict=True))})]
         for bits in product((False, True), repeat=len(free))
     ]
-    assert (found.low, found.high) == (min(possible), max(possible))
+    for bounded, reached in zip(found, zip(*possible, strict=True), strict=True):
+        assert (bounded.low, bounded.high) == (min(reached), max(reached))
 
 
 @pytest.mark.parametrize("required", [("u", "n"), ("n", "u"), ("ux", "u", "n")])

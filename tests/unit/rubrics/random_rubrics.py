@@ -21,11 +21,17 @@ UNIT = st.floats(min_value=0.0, max_value=1.0)
 
 @st.composite
 def unjudged_rubrics(
-    draw: st.DrawFn, *, min_nodes: int = 0, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS
+    draw: st.DrawFn,
+    *,
+    min_nodes: int = 0,
+    max_nodes: int = 10,
+    weights: st.SearchStrategy[float] = WEIGHTS,
+    penalties: bool = True,
 ) -> Rubric:
-    """Draw a rubric without verdicts. Its leaves have claims or checks."""
+    """Draw a rubric without verdicts. Its leaves have claims or checks. ``penalties``: some weights are negative."""
     rubric = Rubric("task", "the task", draw(st.sampled_from(Strategy)))
     open_nodes = [rubric.root]
+    inside_penalty: set[str] = set()
     for number in range(draw(st.integers(min_value=min_nodes, max_value=max_nodes))):
         parent = draw(st.sampled_from(open_nodes))
         node = RubricNode(
@@ -35,6 +41,11 @@ def unjudged_rubrics(
             weight=draw(weights),
             strategy=draw(st.sampled_from(Strategy)),
         )
+        is_inside = parent.id in inside_penalty
+        may_subtract = penalties and not (is_inside or parent.critical or parent.strategy is Strategy.SEQUENTIAL)
+        if is_inside or (may_subtract and draw(st.integers(0, 3)) == 0):
+            inside_penalty.add(node.id)
+            node.critical, node.weight = False, node.weight if is_inside else -node.weight
         kind = draw(st.sampled_from(["group", "claim", "claim", "check"]))
         if kind == "claim":
             sources = draw(st.one_of(st.none(), st.lists(st.text(max_size=4), max_size=2).map(tuple)))
@@ -80,9 +91,9 @@ VERDICTS = st.builds(
 
 
 @st.composite
-def judged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10) -> Rubric:
+def judged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10, penalties: bool = True) -> Rubric:
     """Draw a rubric whose leaves have verdicts, except for some that have none."""
-    rubric = draw(unjudged_rubrics(max_nodes=max_nodes))
+    rubric = draw(unjudged_rubrics(max_nodes=max_nodes, penalties=penalties))
     for leaf in rubric.leaves():
         leaf.verdict = draw(st.one_of(st.none(), VERDICTS))
     return rubric

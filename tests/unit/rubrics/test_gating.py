@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from rubrics.gating import first_blocker, prerequisites
 from rubrics.tree import Status, find_path
 from tests.unit.rubrics.public_script import ScriptNode, custom, leaf, parallel, sequential
@@ -105,3 +107,25 @@ def test_skipped_leaf_blocks_like_a_failed_one() -> None:
     step, skipped = leaf("step"), leaf("skipped")
     skipped.status = Status.SKIPPED
     assert blocker_id(sequential("root", skipped, step), step, by_code=set()) == "skipped"
+
+
+@pytest.mark.parametrize(("applies", "blocked"), [(True, True), (False, False)])
+def test_step_is_blocked_by_a_penalty_that_applies(applies: bool, blocked: bool) -> None:
+    mistake = custom("mistake", applies)
+    mistake.weight = -2.0
+    step = leaf("step")
+    root = sequential("root", parallel("first", custom("fact", True), mistake), step)
+    found = first_blocker(prerequisites([root, step]), state=lambda node: node.status, is_unknown=lambda node: False)
+    assert found is (mistake if blocked else None)
+
+
+def test_unknown_penalty_blocks_and_a_closed_gate_does_not_skip_one() -> None:
+    mistake, step = leaf("mistake"), leaf("step")
+    mistake.weight = -2.0
+    gate = custom("gate", False, critical=True)
+    first = parallel("first", gate, mistake)
+    root = sequential("root", first, step)
+    assert prerequisites([root, first, mistake]) == []
+    first.children.remove(gate)
+    found = first_blocker(prerequisites([root, step]), state=lambda node: node.status, is_unknown=lambda node: True)
+    assert found is mistake

@@ -68,6 +68,19 @@ def test_invalid_weight_is_found(weight: float) -> None:
     assert ("bad_weight", "b") in findings(rubric)
 
 
+def test_penalties_are_no_pointless_weights_but_need_a_positive_one() -> None:
+    assert findings(under_root(claim("a", weight=7.0), claim("b", weight=7.0), claim("p", weight=-5.0))) == []
+    assert findings(under_root(claim("p", weight=-5.0), claim("q", weight=-5.0))) == [("only_penalties", "root")]
+
+
+def test_critical_penalty_is_found_and_the_message_names_the_alternative() -> None:
+    rubric = under_root(claim("a"), claim("p"))
+    rubric.find("p").weight, rubric.find("p").critical = -5.0, True
+    [finding] = lint(rubric)
+    assert (finding.code, finding.node_id) == ("critical_penalty", "p")
+    assert "critical claim or check of its opposite" in finding.message
+
+
 def test_weight_on_a_gate_is_found() -> None:
     assert findings(under_root(claim("a", critical=True, weight=2.0), claim("b"))) == [("pointless_weight", "a")]
 

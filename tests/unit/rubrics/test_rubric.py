@@ -5,7 +5,7 @@ from math import nan
 import pytest
 
 from rubrics.rubric import InvalidNode, Rubric, UnknownNode
-from rubrics.tree import RubricNode, statistics
+from rubrics.tree import RubricNode, Strategy, statistics
 from rubrics.verdict import Claim
 
 
@@ -58,6 +58,9 @@ def test_find_names_the_unknown_id(rubric: Rubric) -> None:
         ("root", node(""), "empty"),
         ("root", node("x", weight=0.0), "weight"),
         ("root", node("x", weight=nan), "weight"),
+        ("root", node("x", weight=-5.0, critical=True), "make a critical claim or check of its opposite"),
+        ("g", node("x", weight=-5.0), "out of the critical group"),
+        ("root", node("x", weight=-5.0, requires=("c",)), "remove the prerequisite"),
         ("g", node("x"), "critical"),
         ("a", node("x", critical=True), "is a leaf"),
         ("root", node("x", claim=Claim(text="X"), check=True), "not both"),
@@ -76,6 +79,24 @@ def test_node_with_an_unknown_requirement_is_rejected_and_not_added(rubric: Rubr
     with pytest.raises(UnknownNode, match="'z'"):
         rubric.add(rubric.root, node("x", requires=("z",)))
     assert "x" not in rubric
+
+
+def test_penalty_is_kept_apart_from_gates_and_other_penalties(rubric: Rubric) -> None:
+    mistakes = rubric.add(rubric.root, node("mistakes", weight=-5.0))
+    rubric.add(mistakes, node("first", weight=2.0))
+    for added, message in (
+        (node("x", critical=True), "cannot be critical"),
+        (node("x", weight=-1.0), "inside the penalty 'mistakes'"),
+        (node("x", requires=("first",)), "part of a penalty"),
+    ):
+        with pytest.raises(InvalidNode, match=message) as caught:
+            rubric.add(mistakes, added)
+        assert caught.value.node_id == "x"
+    steps = rubric.add(rubric.root, node("steps", strategy=Strategy.SEQUENTIAL))
+    with pytest.raises(InvalidNode, match="beside it"):
+        rubric.add(steps, node("x", weight=-1.0))
+    with pytest.raises(InvalidNode, match="part of a penalty"):
+        rubric.require(rubric.find("c"), "first")
 
 
 def test_node_inherits_the_requirements_of_its_groups(rubric: Rubric) -> None:

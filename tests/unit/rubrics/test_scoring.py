@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
 from math import inf, nan, nextafter
+from random import Random
 from statistics import fmean
 
 import pytest
@@ -17,12 +18,15 @@ from rubrics.scoring import (
     bounds,
     compatible_score,
     is_success,
+    penalty_leaves,
     reaches,
     score,
     score_nodes,
     score_strict,
+    score_unclipped,
     score_with,
     tree_score,
+    unclipped_score,
     unknown_leaves,
 )
 from rubrics.tree import RubricNode, Status, Strategy, find_path
@@ -44,9 +48,13 @@ def score_of(root: RubricNode, scores: Mapping[str, float]) -> float:
     return tree_score(root, lambda leaf: scores[leaf.id])
 
 
+def unclipped_of(root: RubricNode, scores: Mapping[str, float]) -> float:
+    return unclipped_score(root, lambda leaf: scores[leaf.id])
+
+
 @st.composite
-def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
-    rubric = draw(unjudged_rubrics())
+def scored_trees(draw: st.DrawFn, *, penalties: bool = True) -> tuple[Rubric, dict[str, float]]:
+    rubric = draw(unjudged_rubrics(penalties=penalties))
     return rubric, {leaf.id: draw(st.one_of(st.sampled_from([0.0, 1.0]), UNIT)) for leaf in rubric.leaves()}
 
 
@@ -69,11 +77,15 @@ def test_score_with_another_leaf_is_that_of_the_whole_tree(
 
 @QUICK
 @given(scored_trees(), st.data())
-def test_raising_a_leaf_never_lowers_the_score(tree: tuple[Rubric, dict[str, float]], data: st.DataObject) -> None:
+def test_raising_a_leaf_never_lowers_the_score_unless_it_is_of_a_penalty(
+    tree: tuple[Rubric, dict[str, float]], data: st.DataObject
+) -> None:
     rubric, scores = tree
-    leaf_id = data.draw(st.sampled_from(sorted(scores)))
-    raised = data.draw(st.floats(min_value=scores[leaf_id], max_value=1.0))
-    assert score_of(rubric.root, {**scores, leaf_id: raised}) >= score_of(rubric.root, scores)
+    leaf = data.draw(st.sampled_from(list(rubric.leaves())))
+    raised = {**scores, leaf.id: data.draw(st.floats(min_value=scores[leaf.id], max_value=1.0))}
+    higher, lower = (scores, raised) if id(leaf) in penalty_leaves(rubric.root) else (raised, scores)
+    for scored in (tree_score, unclipped_score):
+        assert scored(rubric.root, lambda one: higher[one.id]) >= scored(rubric.root, lambda one: lower[one.id])
 
 
 @QUICK
@@ -84,7 +96,7 @@ def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
 
 
 @QUICK
-@given(scored_trees())
+@given(scored_trees(penalties=False))
 def test_score_is_one_exactly_if_all_leaves_passed(tree: tuple[Rubric, dict[str, float]]) -> None:
     rubric, scores = tree
     all_passed = all(points == 1.0 for points in scores.values())
@@ -122,6 +134,50 @@ def test_bounds_match_every_assignment_of_the_unknown_leaves(rubric: Rubric) -> 
     assert found.value == (possible[0] if len(set(possible)) == 1 else None)
 
 
+def reference(node: RubricNode, points: Mapping[str, Fraction]) -> Fraction:
+    """Return the unclipped score of a node, computed from the rules with exact numbers."""
+    if not node.children:
+        return points[node.id]
+    scores = [
+        points[child.id] if not child.children else max(Fraction(0), reference(child, points))
+        for child in node.children
+    ]
+    if node.strategy is Strategy.SEQUENTIAL:
+        first_miss = next((place for place, one in enumerate(scores) if one < 1), len(scores))
+        scores = [one if place <= first_miss else Fraction(0) for place, one in enumerate(scores)]
+    pairs = list(zip(node.children, scores, strict=True))
+    credit = all(one == 1 for child, one in pairs if child.critical)
+    gains = [(Fraction(child.weight), one) for child, one in pairs if not child.critical and child.weight > 0]
+    losses = [(Fraction(-child.weight), one) for child, one in pairs if not child.critical and child.weight < 0]
+    total = sum(weight for weight, _ in gains) or sum(weight for weight, _ in losses) or Fraction(1)
+    gained = sum((weight * one for weight, one in gains), Fraction(0)) / total if gains else Fraction(1)
+    return gained * credit - sum((weight * one for weight, one in losses), Fraction(0)) / total
+
+
+def test_scores_of_random_trees_are_those_of_independent_exact_arithmetic() -> None:
+    drawn = Random(52)
+    for _ in range(2_000):
+        rubric = Rubric("task", "", drawn.choice(list(Strategy)))
+        groups = [rubric.root]
+        for number in range(drawn.randint(1, 12)):
+            parent = drawn.choice(groups)
+            penalty = any(each.weight < 0 for each in rubric.path_to(parent))
+            node = RubricNode(
+                id=f"n{number}", desc="", weight=drawn.randint(1, 9), strategy=drawn.choice(list(Strategy))
+            )
+            node.critical = parent.critical or (not penalty and drawn.random() < 0.2)
+            if not (penalty or node.critical or parent.strategy is Strategy.SEQUENTIAL) and drawn.random() < 0.3:
+                node.weight = -node.weight
+            rubric.add(parent, node)
+            if drawn.random() < 0.5:
+                groups.append(node)
+        points = {leaf.id: Fraction(drawn.choice([0, 0, 1, 1, 1])) for leaf in rubric.leaves()}
+        exact = reference(rubric.root, points)
+        scores = {leaf_id: float(one) for leaf_id, one in points.items()}
+        assert unclipped_of(rubric.root, scores) == pytest.approx(float(exact), abs=1e-12)
+        assert score_of(rubric.root, scores) == pytest.approx(max(float(exact), 0.0), abs=1e-12)
+
+
 @QUICK
 @given(scored_trees(), st.data())
 def test_bounds_contain_the_score_if_leaves_are_intervals(
@@ -146,6 +202,50 @@ def test_mean_of_decimal_scores_reaches_itself_and_nothing_more(hundredths: list
 @pytest.mark.parametrize(("points", "expected"), [(1.0, True), (1 - 1e-7, True), (1 - 1e-5, False), (0.0, False)])
 def test_success_has_one_tolerance(points: float, expected: bool) -> None:
     assert is_success(points) is expected
+
+
+@pytest.mark.parametrize(
+    ("weighted", "critical", "clipped", "unclipped"),
+    [
+        ([(7, 1), (3, 0), (-5, 1)], (), 0.2, 0.2),
+        ([(7, 0), (3, 0), (-5, 1)], (), 0.0, -0.5),
+        ([(7, 0), (3, 0), (-5, 0)], (), 0.0, 0.0),
+        ([(7, 1), (3, 1), (-5, 0)], (), 1.0, 1.0),
+        ([(7, 1), (3, 1), (-1e-20, 1)], (), nextafter(1.0, 0.0), nextafter(1.0, 0.0)),
+        ([(1, 0), (10, 1), (-5, 1)], (0,), 0.0, -0.5),
+        ([(1, 1), (10, 1), (-5, 1)], (0,), 0.5, 0.5),
+        ([(-5, 1), (-3, 0)], (), 0.375, 0.375),
+        ([(-5, 0), (-3, 0)], (), 1.0, 1.0),
+        ([(1, 0), (-5, 0)], (0,), 0.0, 0.0),
+        ([(1.5e308, 1), (-1.5e308, 0.5)], (), 0.5, 0.5),
+        ([(1e-300, 1), (-1e300, 1)], (), 0.0, -1e9),
+    ],
+)
+def test_penalties_are_subtracted_and_the_score_is_clipped(
+    weighted: list[tuple[float, float]], critical: tuple[int, ...], clipped: float, unclipped: float
+) -> None:
+    root, scores = flat(*weighted)
+    for place in critical:
+        root.children[place].critical = True
+    assert score_of(root, scores) == clipped
+    assert unclipped_of(root, scores) == unclipped
+
+
+def test_group_with_a_negative_weight_subtracts_its_share() -> None:
+    rubric = Rubric("task", "the task")
+    rubric.add(rubric.root, RubricNode(id="facts", desc="", weight=4))
+    mistakes = rubric.add(rubric.root, RubricNode(id="mistakes", desc="", weight=-2))
+    for name in ("first", "second"):
+        rubric.add(mistakes, RubricNode(id=name, desc=""))
+    assert score_of(rubric.root, {"facts": 1.0, "first": 1.0, "second": 0.0}) == 0.75
+
+
+def test_penalized_leaf_counts_minus_one() -> None:
+    rubric = two_leaves(PASSED, Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_FORBIDDEN, penalized=True))
+    rubric.find("b").weight = 3.0
+    assert score(rubric) == Score(value=0.0, low=0.0, high=0.0)
+    assert score_unclipped(rubric) == Score(value=-0.5, low=-0.5, high=-0.5)
+    assert score_unclipped(two_leaves(PASSED, FAILED)) is None
 
 
 def test_weights_shift_the_mean() -> None:
@@ -173,7 +273,7 @@ def test_huge_weights_do_not_overflow() -> None:
     assert score_of(*flat((1.5e308, 1.0), (1.5e308, 0.0))) == 0.5
 
 
-@pytest.mark.parametrize("weight", [0.0, -1.0, nan, inf])
+@pytest.mark.parametrize("weight", [0.0, nan, inf, -inf])
 def test_invalid_weight_is_reported_with_its_node(weight: float) -> None:
     root, scores = flat((1.0, 1.0), (1.0, 0.0))
     root.children[1].weight = weight

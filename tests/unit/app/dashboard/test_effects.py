@@ -43,6 +43,14 @@ def test_leaf_behind_an_unjudged_one_can_still_count():
     )
 
 
+def test_penalty_subtracts_and_is_shown_as_one():
+    drawn, found = outline_and_effects(leaf("a", weight=4), leaf("p", weight=-2), leaf("q", FAILED, weight=-1))
+    assert drawn.root.score == 0.5
+    assert (found["p"].kind, found["p"].text) == (EffectKind.SUBTRACTS, "penalty: subtracts 0.50 of 0.50")
+    assert (found["p"].lost, found["q"].lost) == ((0.5, 0.5), (0.0, 0.0))
+    assert [one.state for one in drawn.leaves] == ["passed", "applies", "avoided"]
+
+
 def test_lost_points_add_up_to_what_the_score_lacks():
     drawn, found = outline_and_effects(
         group("x", leaf("a"), leaf("b", FAILED), weight=2),

@@ -21,6 +21,7 @@ from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.model import task_schema
+from rubrics.scoring import Score
 from rubrics.tree import RubricNode, Strategy
 from rubrics.verdict import Outcome, Reason, Verdict
 from tests.fakes.trial import TextPages, try_judge
@@ -285,9 +286,15 @@ GOOD = "  z: {check: given(note)}\n"
         ("a: {claim: '{note}', sources: www.a.example}", "10:35", "write https://www.a.example"),
         ("a: {claim: '{note}', sources: best}", "10:35", "sources must be a url field"),
         ("a: {check: 1 == 1}", "10:9", "the check reads no field"),
-        ("a: {check: given(note), weight: 0}", "10:29", "weight is 0; use a number above 0"),
+        ("a: {check: given(note), weight: 0}", "10:29", "a weight of 0 has no effect; use another number"),
         ("a: {check: given(note), crtical: true}", "10:29",
          "unknown key 'crtical' (did you mean 'critical'?); allowed are"),
+        ("a: {check: given(note), weight: -5, critical: true}", "10:5",
+         "a penalty (weight -5) cannot be critical; remove `critical`"),
+        ("g: {all_or_nothing: true, parallel: {a: {check: given(note)}, b: {check: given(day), weight: -5}}}", "10:67",
+         "move it out of the critical group"),
+        ("g: {sequential: {a: {check: given(note)}, b: {check: given(day), weight: -5}}}", "10:47",
+         "cannot be a step of the sequence 'g'"),
         ("a: {weight: 2}", "10:5", "'a' has no content; a node has exactly one of"),
         ("a: {check: given(note), critical: yes}", "10:29", "critical is 'yes'; write true or false"),
         ("parallel:\n  a: {check: given(note), critical: true}\n  b: {check: given(day), critical: true}\n", "9:3",
@@ -329,6 +336,16 @@ def test_file_that_is_no_mapping_is_an_error(text: str) -> None:
         InvalidTask, match=r"t.yaml:1:1: the file is .*; a task is a mapping that starts with `format: 1`"
     ):
         compile_task(text, "t.yaml")
+
+
+async def test_negative_weight_is_subtracted_and_the_total_is_kept_before_it_is_clipped():
+    judgement = await judged(
+        "parallel:\n  a: {check: given(note), weight: 7}\n  b: {check: given(day), weight: 3}\n"
+        "  c: {check: given(answer), weight: -5}\n"
+    )
+
+    assert outcomes(judgement) == {"a": "failed", "b": "failed", "c": "passed"}
+    assert (judgement.score.value, judgement.score_unclipped) == (0.0, Score(value=-0.5, low=-0.5, high=-0.5))
 
 
 async def test_claim_can_require_a_node_that_is_declared_after_it() -> None:
