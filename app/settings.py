@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
 from cache.urls import is_loopback
+from judges.forbidden_sources import ForbiddenSource
 from judges.llm.learned_formats import Images
 from judges.llm.models import DEFAULT_MODEL
 from judges.llm.parameters import Effort, Parameters, RunParameters
@@ -100,6 +101,8 @@ class Settings(BaseSettings):
     """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
     judges: Folders = ()
     """Folders of task files, in addition to the shipped ones."""
+    forbidden_sources: tuple[ForbiddenSource, ...] = ()
+    """Sources that do not count for any task, as JSON: ``[{"host": "bench.example", "reason": "the benchmark"}]``."""
 
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)

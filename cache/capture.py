@@ -46,6 +46,8 @@ class CaptureOutcome(StrEnum):
     """The stored bodies are damaged, and the page could not be captured again."""
     NOT_STORED = "not_stored"
     """There is no stored capture, and the run captures no pages. Never the outcome of a capture."""
+    FORBIDDEN = "forbidden"
+    """The page does not count as a source and is not used. Never the outcome of a capture."""
 
 
 EVIDENCE_OUTCOMES = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL})

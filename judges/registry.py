@@ -7,14 +7,17 @@ outside of it. ``judges.loader`` finds the marks.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from pydantic import ValidationError
 
 from answers.submission import NAME_PATTERN
 from judges.errors import JudgeNotLoadable
+from judges.forbidden_sources import ForbiddenSource
 from rubrics.tree import Strategy
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ class Judge:
         source: Source code that is run. Later changes of the file have no effect until it is loaded again.
         sha256: Hex digest of ``source``. A stored result is current only if its digest is equal.
         path: File of the judge. ``path``, ``sha256`` and ``source`` are None if the judge was not loaded from a file.
+        forbidden_sources: Sources that do not count for the task, besides those of the settings.
     """
 
     task: str
@@ -59,6 +63,7 @@ class Judge:
     sha256: str | None = None
     source: bytes | None = field(default=None, repr=False)
     function: str = "evaluate_answer"
+    forbidden_sources: tuple[ForbiddenSource, ...] = ()
 
     @property
     def name(self) -> str:
@@ -67,13 +72,24 @@ class Judge:
 
 
 def judge(
-    *, task: str, description: str, version: str = "1", strategy: Strategy = Strategy.PARALLEL
+    *,
+    task: str,
+    description: str,
+    version: str = "1",
+    strategy: Strategy = Strategy.PARALLEL,
+    forbidden_sources: Iterable[Mapping[str, Any]] = (),
 ) -> Callable[[F], F]:
     """Mark a coroutine function as the judge of ``task``. ``strategy`` applies to the root of the rubric.
 
+    ``forbidden_sources`` are mappings with the keys of ``ForbiddenSource``, as in a task file in YAML.
+
     Raises:
-        JudgeNotLoadable: the task id is invalid, or the function is not ``async def``.
+        JudgeNotLoadable: the task id or a forbidden source is invalid, or the function is not ``async def``.
     """
+    try:
+        forbidden = tuple(ForbiddenSource.model_validate(dict(each)) for each in forbidden_sources)
+    except (ValidationError, TypeError, ValueError) as error:
+        raise JudgeNotLoadable(f"the judge of {task!r} has an invalid entry in forbidden_sources: {error}") from error
     if not TASK_PATTERN.fullmatch(task):
         raise JudgeNotLoadable(
             f"Invalid task id {task!r}: use letters, digits, '.', '_' or '-' (max 100 characters). "
@@ -85,7 +101,12 @@ def judge(
         if not is_async:
             raise JudgeNotLoadable(f"the judge of {task!r} must be defined with `async def`")
         described = Judge(
-            task=task, description=description, version=version, strategy=Strategy(strategy), coroutine=function
+            task=task,
+            description=description,
+            version=version,
+            strategy=Strategy(strategy),
+            coroutine=function,
+            forbidden_sources=forbidden,
         )
         setattr(function, MARK, described)
         return function

@@ -27,6 +27,7 @@ from judges.context import JudgeContext, extraction_failed_verdict
 from judges.cpu_bound import run_on_leaves
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ExtractionQuestion, ExtractorBase
+from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSources
 from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
@@ -118,12 +119,16 @@ _UNFINISHED: Final = Verdict(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeTools:
-    """Services that a run uses: a model in two roles, and pages. ``trials`` is the number of votes per claim."""
+    """Services that a run uses: a model in two roles, and pages. ``trials`` is the number of votes per claim.
+
+    Claims whose sources are all ``forbidden`` fail without a request.
+    """
 
     verifier: ClaimJudge
     extractor: ExtractorBase
     evidence_for: EvidenceLookup
     trials: int = DEFAULT_TRIALS
+    forbidden: ForbiddenSources = NONE_FORBIDDEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +215,7 @@ async def run_judge(
     rubric = Rubric(judge.task, judge.description or judge.task, judge.strategy)
     runner_time = _RunnerTime()
     reader = _Reader(answer, judge.description, tools, runner_time)
-    settler = Settler(rubric, _judging(judge, answer, tools), progress)
+    settler = Settler(rubric, _judging(judge, answer, tools), progress, known=tools.forbidden.verdict)
     settling = _Settling(rubric, settler, runner_time)
     context = JudgeContext(
         rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settling.settle

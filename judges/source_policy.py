@@ -1,7 +1,7 @@
 """Verdicts for missing pages, and the combined verdict of several pages. Pure functions.
 
-A page that is known to be gone fails the claim, because the answer cites a page that does not exist. Any other missing
-page leaves the claim not judged.
+A page that is known to be gone fails the claim, because the answer cites a page that does not exist. So does a page
+that does not count as a source. Any other missing page leaves the claim not judged.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ def verdict_without_evidence(error: CacheError) -> Verdict:
     if isinstance(error, NoEvidence):
         if error.gone:
             return Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_GONE, reasoning=str(error))
+        if error.outcome is CaptureOutcome.FORBIDDEN:
+            return Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_FORBIDDEN, reasoning=error.detail)
         reason = _REASONS.get(error.outcome, Reason.CAPTURE_FAILED)
     elif isinstance(error, BlobCorrupt | BlobMissing):
         reason = Reason.EVIDENCE_CORRUPT
@@ -154,5 +156,6 @@ def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
     for verdict in verdicts:
         if verdict.outcome is Outcome.NOT_JUDGED:
             return verdict
-    # No source supports the claim. Prefer a page that was read to one that is gone.
-    return next((verdict for verdict in verdicts if verdict.reason is not Reason.SOURCE_GONE), verdicts[0])
+    # No source supports the claim. Prefer a page that was read to one that is gone or does not count.
+    unread = (Reason.SOURCE_GONE, Reason.SOURCE_FORBIDDEN)
+    return next((verdict for verdict in verdicts if verdict.reason not in unread), verdicts[0])

@@ -27,7 +27,7 @@ class LintRule(StrEnum):
     CRITICAL_PENALTY = "critical_penalty"
     """A node with a negative weight that is critical. Gates and penalties do not combine."""
     ONLY_PENALTIES = "only_penalties"
-    """A group whose weights are all negative, so that it starts with the full score."""
+    """A group with penalties and nothing that they could be subtracted from. It always scores 0."""
     POINTLESS_WEIGHT = "pointless_weight"
     """A weight without effect: on a critical node, or equal to the weight of every other non-critical sibling."""
     ONLY_CRITICAL = "only_critical"
@@ -99,10 +99,8 @@ def _sibling_weights(group: RubricNode) -> Iterator[LintFinding]:
             yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)
     averaged = [child for child in group.children if not child.critical]
     weights = {child.weight for child in averaged}
-    if weights and max(weights) < 0:
-        message = (
-            "has only penalties, so it scores 1 if none applies; make the group the penalty instead of its children"
-        )
+    if weights and max(weights) < 0 and len(averaged) == len(group.children):
+        message = "has only penalties, so it always scores 0; make the group the penalty instead of its children"
         yield LintFinding(code=LintRule.ONLY_PENALTIES, node_id=group.id, message=message)
     elif len(weights) == 1 and weights != {1.0}:
         for child in averaged:

@@ -3,10 +3,9 @@
 Pure functions over any ``TreeNode``. The same rules compute the compatible score and status of every node
 (``score_nodes``), the score of the tree (``tree_score``) and its bounds if leaves are unknown (``bounds``).
 
-A node with a negative weight is a penalty: its score is subtracted, and the score of its group is clipped to 0..1. A
-group whose only weights are penalties starts with the full score. ``Rubric.add`` keeps penalties apart from gates, so
-``tree_score`` is monotone: it falls with the leaves of penalties and rises with all others. The bounds are therefore
-exact.
+A node with a negative weight is a penalty: its score is subtracted, and the score of its group is clipped to 0..1.
+``Rubric.add`` keeps penalties apart from gates, so ``tree_score`` is monotone: it falls with the leaves of penalties
+and rises with all others. The bounds are therefore exact.
 """
 
 from __future__ import annotations
@@ -119,14 +118,14 @@ def _inner_score(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) 
 
 def _unclipped(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) -> float:
     """Return the score of a group before it is clipped. A closed gate does not excuse a penalty."""
-    is_open = not any(child.critical and scores[id(child)].score < 1.0 for child in children)
-    credit = 1.0 if is_open else 0.0
+    gates = [scores[id(child)].score for child in children if child.critical]
+    credit = 0.0 if any(score < 1.0 for score in gates) else 1.0
     pairs = []
     for child in children:
         if not child.critical:
             points = scores[id(child)].score
             pairs.append((_weight(child), max(0.0, points) if child.weight < 0 else min(credit, points)))
-    return _weighted_mean(pairs, credit)
+    return _weighted_mean(pairs, credit if gates else 0.0)
 
 
 def _weight(node: TreeNode) -> float:
@@ -140,13 +139,14 @@ def _weighted_mean(pairs: Sequence[tuple[float, float]], credit: float) -> float
 
     It is exactly 1.0 if and only if no score is below 1.0 and no penalty above 0.0.
     """
-    if credit == 1.0 and all(score == (weight > 0) for weight, score in pairs):
+    has_gain = any(weight > 0 for weight, _ in pairs)
+    if (has_gain or credit == 1.0) and all(score == (weight > 0) for weight, score in pairs):
         return 1.0
     if math.isinf(sum(abs(weight) for weight, _ in pairs)):
         largest = max(abs(weight) for weight, _ in pairs)
         pairs = [(weight / largest, score) for weight, score in pairs]
     total = sum(weight for weight, _ in pairs if weight > 0)
-    if not total:
+    if not has_gain or not total:
         pairs = [*pairs, (sum(-weight for weight, _ in pairs) or 1.0, credit)]
         total = pairs[-1][0]
     mean = sum(weight * score for weight, score in pairs) / total

@@ -23,6 +23,7 @@ from app.settings import Settings
 from cache.confinement.privileges import DEFAULT_UID
 from cache.image_jobs import DaemonThreadPool
 from judges.errors import IsolationFailed
+from judges.forbidden_sources import ForbiddenSource
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.loader import JUDGE_SUFFIXES, JudgeCatalogue, judge_files, load_judges
 from judges.registry import Judge, JudgeKind
@@ -52,6 +53,7 @@ def with_description(judge: Judge, report: Mapping[str, Any]) -> Judge:
         version=str(report["version"]),
         strategy=Strategy(report["strategy"]),
         function=str(report["function"]),
+        forbidden_sources=tuple(map(ForbiddenSource.model_validate, report["forbidden_sources"])),
     )
 
 
@@ -125,8 +127,16 @@ def _report(line: bytes) -> ImportReport:
     match json.loads(line):
         case str() | None as report:
             return report
-        case {"description": str(), "version": str(), "strategy": strategy, "function": str()} as declared:
+        case {
+            "description": str(),
+            "version": str(),
+            "strategy": strategy,
+            "function": str(),
+            "forbidden_sources": list(forbidden),
+        } as declared:
             Strategy(strategy)
+            for each in forbidden:
+                ForbiddenSource.model_validate(each)
             return dict(declared)
     raise ValueError("not a report")
 

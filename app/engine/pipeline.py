@@ -20,7 +20,7 @@ from answers.submission import Answer
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
-from cache.capture import Capture, Evidence
+from cache.capture import Capture, CaptureOutcome, Evidence
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
 from cache.pacing import on_behalf_of
 from cache.pages import PageCache
@@ -29,6 +29,7 @@ from judges.analysis.rejudging import with_rejudged
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
+from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSource, ForbiddenSources, forbidden_text
 from judges.isolation.judge_job import judge_isolated
 from judges.isolation.rpc_server import JudgeJob
 from judges.llm.cached import CachedLLM, JuryClient
@@ -97,6 +98,7 @@ class _Run:
     parameters: RunParameters
     pages: AnswerPages
     reporter: _ProgressReporter
+    forbidden: ForbiddenSources
     deadline_s: float
     verifier: Callable[..., Verifier]
 
@@ -141,7 +143,14 @@ async def evaluate(
     judged_by = parse_judge(case.model or runtime.settings.model)
     parameters = case.parameters or runtime.settings.parameters
     client = await _opened(runtime, judged_by)  # takes seconds in a new process
-    pages = pages or AnswerPages(runtime.pages, near=case.answered_at, owner=case.owner, stored_only=case.stored_pages)
+    forbidden = ForbiddenSources((*case.judge.forbidden_sources, *runtime.settings.forbidden_sources))
+    pages = pages or AnswerPages(
+        runtime.pages,
+        near=case.answered_at,
+        owner=case.owner,
+        stored_only=case.stored_pages,
+        forbidden=forbidden,
+    )
     call_log = CallLog(runtime, pages, case.result_id, is_stored=case.is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     request_parameters = RequestParameters(parameters, judged_by.providers)
@@ -157,6 +166,7 @@ async def evaluate(
         parameters=parameters,
         pages=pages,
         reporter=reporter,
+        forbidden=forbidden,
         deadline_s=max(1.0, (case.deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
         verifier=verifier,
     )
@@ -277,6 +287,7 @@ async def _run_native(run: _Run) -> _Judged:
         ),
         extractor=Extractor(run.llm, run.model, block_builder=block_builder, pages=prepared),
         evidence_for=run.pages.evidence_for,
+        forbidden=run.forbidden,
     )
     judgement = await run_judge(
         run.case.judge, run.case.answer, tools, progress=run.reporter.judged, deadline_s=run.deadline_s
@@ -299,12 +310,17 @@ def _job(run: _Run) -> JudgeJob:
         verifier=run.verifier,
         progress=run.reporter.judged,
         deadline_s=run.deadline_s,
+        forbidden=run.forbidden,
     )
 
 
 async def _run_script(run: _Run) -> _Judged:
     """Run a public task script with our implementation of the public toolkit."""
-    pages = TaskPages(run.pages, run.pages.seen, run.case.folder, on_use=run.pages.use)
+    folder = run.case.folder
+    if folder is not None and run.forbidden:
+        allowed = {key: page for key, page in folder.pages.items() if run.forbidden.of_capture(page) is None}
+        folder = replace(folder, pages=allowed)
+    pages = TaskPages(run.pages, run.pages.seen, folder, on_use=run.pages.use)
     summary = await run_script(_job(run), pages, run.runtime.process_pool)
     usage = summary.pop("usage", None)
     return _Judged(
@@ -369,16 +385,19 @@ class AnswerPages:
         owner: str | None = None,
         stored_only: bool = False,
         lookup_age_s: float = 0.0,
+        forbidden: ForbiddenSources = NONE_FORBIDDEN,
     ) -> None:
         """``near`` is the time at which the answer was given. The web archive copy closest to it is used.
 
         ``owner`` is the owner of the answer. ``stored_only``: capture nothing. ``lookup_age_s``: see ``PageCache.get``.
+        ``forbidden``: sources that are neither captured nor used.
         """
         self._pages = pages
         self._near = near
         self._owner = owner
         self._stored_only = stored_only
         self._lookup_age_s = lookup_age_s
+        self._forbidden = forbidden
         self._seen: dict[str, Capture] = {}
 
     @property
@@ -405,7 +424,7 @@ class AnswerPages:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                capture = await self._get(url)
+                capture = None if self._forbidden.find(url) else await self._get(url)
                 if capture is not None:
                     by_url[url] = capture
             except BrowserUnavailable:
@@ -432,6 +451,7 @@ class AnswerPages:
 
         A page that this answer has already used is not looked up again, whatever its outcome.
         """
+        self._check_allowed(url, self._forbidden.find(url), None)
         evidence, known = None, self.used_capture(url)
         if known is not None:
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
@@ -447,7 +467,13 @@ class AnswerPages:
                 self._keep(error.capture)
             raise
         self._keep(evidence.capture)  # that of an import changes when its screenshots are prepared
+        self._check_allowed(url, self._forbidden.of_capture(evidence.capture), evidence.capture)
         return evidence
+
+    def _check_allowed(self, url: str, entry: ForbiddenSource | None, capture: Capture | None) -> None:
+        if entry is not None:
+            detail = forbidden_text(url, entry.reason)
+            raise NoEvidence(url, CaptureOutcome.FORBIDDEN, detail, gone=False, capture=capture)
 
     def use(self, capture: Capture) -> None:
         """Record a capture that the answer's judge has read, unless the answer has used one of this page."""

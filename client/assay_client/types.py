@@ -197,6 +197,7 @@ CaptureOutcome: TypeAlias = Literal[
     "crash",
     "corrupt",
     "not_stored",
+    "forbidden",
 ]
 """Outcome of a capture attempt. Only ``ok`` and ``partial`` are evidence."""
 

@@ -101,6 +101,7 @@ def job_message(job: JudgeJob) -> dict[str, Any]:
         "answer": {"name": job.answer.name, "text": job.answer.text},
         "agent": job.agent,
         "model": job.model,
+        "forbidden_sources": [each.model_dump() for each in job.forbidden.entries],
         "log_level": job.logger.getEffectiveLevel(),
     }
 

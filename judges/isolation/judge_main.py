@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 from answers.submission import Answer
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
+from judges.forbidden_sources import ForbiddenSource, ForbiddenSources
 from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages, RpcClient
 from judges.isolation.serialization import (
     MAX_CHILD_FRAME_BYTES,
@@ -102,6 +103,7 @@ async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
         verifier=judge_named(model, lambda member: RemoteClaimJudge(rpc, member, answer=text, style=Style.NATIVE)),
         extractor=RemoteExtractor(rpc, model, answer=text, style=Style.NATIVE),
         evidence_for=RemotePages(rpc).reference,
+        forbidden=ForbiddenSources(map(ForbiddenSource.model_validate, job["forbidden_sources"])),
     )
     judgement = await run_judge(
         judge,

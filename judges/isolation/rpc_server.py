@@ -21,6 +21,7 @@ from cache.capture import Evidence
 from cache.single_flight import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, Extractor
+from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSources
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.serialization import (
     Content,
@@ -58,6 +59,7 @@ class JudgeJob:
         verifier: Class, or function that creates an object, that judges claims.
         progress: Called with the numbers of settled and known leaves.
         deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
+        forbidden: Sources that do not count.
     """
 
     judge: Judge
@@ -73,6 +75,7 @@ class JudgeJob:
     style: Style = Style.NATIVE
     progress: Progress | None = None
     deadline_s: float | None = None
+    forbidden: ForbiddenSources = NONE_FORBIDDEN
     logger: logging.Logger = _log
 
 

@@ -228,6 +228,7 @@ def yaml_judge(source: bytes | Document, path: str) -> JudgeCoroutine:
         description=compiled.description,
         version=task.version,
         strategy=task.rubric.strategy,
+        forbidden_sources=[each.model_dump() for each in task.forbidden_sources],
     )
     return declared(yaml_task)
 

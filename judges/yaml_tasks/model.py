@@ -29,6 +29,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from judges.forbidden_sources import ForbiddenSource
 from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem, did_you_mean, read_document
 from rubrics.tree import Strategy
 
@@ -309,6 +310,9 @@ class TaskFile(_Part):
     )
     extract: Text = Field(default=DEFAULT_PROMPT, description="Instruction for the extraction of the fields.")
     fields: Fields = Field(default={}, description="Values to extract from the answer.")
+    forbidden_sources: list[ForbiddenSource] = Field(
+        default=[], max_length=1_000, description="Sources that do not count: hosts, pages below a URL, and DOIs."
+    )
     rubric: Root = Field(description="What must hold, as a tree.")
 
 
@@ -325,6 +329,7 @@ _NESTED: Final[Mapping[str, type[BaseModel]]] = {
     "graded": Level,
     "fields": ExtractedField,
     "list_of": ExtractedField,
+    "forbidden_sources": ForbiddenSource,
     "rubric": Root,
 }
 

@@ -48,6 +48,7 @@ from cache.errors import BrowserUnavailable, CacheError, NoEvidence
 from cache.sources.supplied import store_supplied
 from cache.sources.uploads import UploadedPage
 from cache.urls import canonical_key
+from judges.forbidden_sources import ForbiddenSources
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
 from judges.llm.parameters import RequestParameters
@@ -147,7 +148,12 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     parameters = RequestParameters(settings.parameters, judged_by.providers)
     llm = ObservedLLM(options.job_client(client), (meter, rejections), prepare=parameters.add_to)
-    pages = AnswerPages(runtime.pages, owner=options.owner, stored_only=bool(options.supplied))
+    pages = AnswerPages(
+        runtime.pages,
+        owner=options.owner,
+        stored_only=bool(options.supplied),
+        forbidden=ForbiddenSources(settings.forbidden_sources),
+    )
     for capture in await store_supplied(options.supplied, runtime.pages, owner=options.owner or SUPPLIER):
         pages.use(capture)
     now_s = asyncio.get_running_loop().time()
@@ -286,6 +292,8 @@ async def _evidence(pages: AnswerPages, url: str) -> Evidence:
 def _missing(claim: PageClaim, error: CacheError) -> ClaimVerdict:
     verdict = verdict_without_evidence(error)
     outcome = ClaimOutcome.DEAD if verdict.outcome is Outcome.FAILED else ClaimOutcome.UNREADABLE
+    if verdict.reason is Reason.SOURCE_FORBIDDEN:
+        outcome = ClaimOutcome.NOT_SUPPORTED
     return without_verdict(claim, outcome, verdict.reason, verdict.reasoning)
 
 

@@ -37,6 +37,7 @@ def report_on(path: str) -> str | dict[str, Any] | None:
                 "version": judge.version,
                 "strategy": judge.strategy.value,
                 "function": judge.name,
+                "forbidden_sources": [each.model_dump() for each in judge.forbidden_sources],
             }
         with judge_import("import failed"):
             load_eval_script(path)

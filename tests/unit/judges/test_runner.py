@@ -14,6 +14,7 @@ from judges.analysis.recomputation import score_differences
 from judges.context import JudgeContext
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
+from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSource, ForbiddenSources
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -48,6 +49,7 @@ async def judged(
     *,
     deadline_s: float | None = None,
     verifier: type[Verifier] = Verifier,
+    forbidden: ForbiddenSources = NONE_FORBIDDEN,
 ) -> Judgement:
     llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
     pages = PagePreparer(BLOCK_BUILDER)
@@ -55,6 +57,7 @@ async def judged(
         verifier=verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
         extractor=Extractor(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
         evidence_for=shelf or FixedEvidence({URL: page(URL, TEXT)}),
+        forbidden=forbidden,
     )
     return await run_judge(
         Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s
@@ -93,6 +96,27 @@ async def test_every_declared_leaf_is_final():
     ]
     right = judgement.rubric.find("who/right").verdict
     assert right is not None and right.evidence == page(URL, TEXT).digests
+
+
+async def test_claim_on_forbidden_sources_fails_before_its_gate_and_other_sources_count():
+    async def four(ctx: JudgeContext) -> None:
+        gate = ctx.verify("gate", "n: false", weight=2)
+        ctx.verify("only", "only", ["https://bench.example/a", "https://bench.example/b"], requires=[gate])
+        ctx.verify("also", "also", ["https://bench.example/a", URL])
+
+    entry = ForbiddenSource(host="bench.example", reason="the benchmark", score=-1)
+    llm = RuleLLM(lambda request: request.parts["claim"] != "n: false")
+    judgement = await judged(four, llm, forbidden=ForbiddenSources([entry]))
+    assert outcomes(judgement) == {
+        "gate": ("failed", "refuted"),
+        "only": ("failed", "source_forbidden"),
+        "also": ("passed", None),
+    }
+    assert (judgement.score.value, judgement.score_unclipped) == (0.0, Score(value=0.0, low=0.0, high=0.0))
+    summary = native_summary(judgement, agent_name="a")
+    only = summary["eval_breakdown"][0]["verification_tree"]["children"][1]
+    assert (only["penalized"], only["score"], only["status"]) == (True, 0.0, "failed")
+    assert list(score_differences(summary)) == []
 
 
 @pytest.mark.parametrize("is_down", [True, False])

@@ -17,7 +17,7 @@ GONE = Verdict(outcome=Outcome.FAILED, reason=Reason.SOURCE_GONE, reasoning="404
 OPEN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.CAPTURE_BLOCKED, reasoning="captcha")
 
 
-@pytest.mark.parametrize("outcome", sorted(set(CaptureOutcome) - EVIDENCE_OUTCOMES))
+@pytest.mark.parametrize("outcome", sorted(set(CaptureOutcome) - EVIDENCE_OUTCOMES - {CaptureOutcome.FORBIDDEN}))
 def test_missing_page_that_is_not_gone_is_not_judged(outcome: CaptureOutcome):
     verdict = verdict_without_evidence(missing(URL, outcome))
     assert verdict.outcome is Outcome.NOT_JUDGED

@@ -150,7 +150,8 @@ def reference(node: RubricNode, points: Mapping[str, Fraction]) -> Fraction:
     gains = [(Fraction(child.weight), one) for child, one in pairs if not child.critical and child.weight > 0]
     losses = [(Fraction(-child.weight), one) for child, one in pairs if not child.critical and child.weight < 0]
     total = sum(weight for weight, _ in gains) or sum(weight for weight, _ in losses) or Fraction(1)
-    gained = sum((weight * one for weight, one in gains), Fraction(0)) / total if gains else Fraction(1)
+    has_gate = any(child.critical for child in node.children)
+    gained = sum((weight * one for weight, one in gains), Fraction(0)) / total if gains else Fraction(has_gate)
     return gained * credit - sum((weight * one for weight, one in losses), Fraction(0)) / total
 
 
@@ -214,8 +215,10 @@ def test_success_has_one_tolerance(points: float, expected: bool) -> None:
         ([(7, 1), (3, 1), (-1e-20, 1)], (), nextafter(1.0, 0.0), nextafter(1.0, 0.0)),
         ([(1, 0), (10, 1), (-5, 1)], (0,), 0.0, -0.5),
         ([(1, 1), (10, 1), (-5, 1)], (0,), 0.5, 0.5),
-        ([(-5, 1), (-3, 0)], (), 0.375, 0.375),
-        ([(-5, 0), (-3, 0)], (), 1.0, 1.0),
+        ([(1, 1), (-5, 1), (-3, 0)], (0,), 0.375, 0.375),
+        ([(1, 1), (-5, 0)], (0,), 1.0, 1.0),
+        ([(-5, 1), (-3, 0)], (), 0.0, -0.625),
+        ([(-5, 0), (-3, 0)], (), 0.0, 0.0),
         ([(1, 0), (-5, 0)], (0,), 0.0, 0.0),
         ([(1.5e308, 1), (-1.5e308, 0.5)], (), 0.5, 0.5),
         ([(1e-300, 1), (-1e300, 1)], (), 0.0, -1e9),

@@ -6,10 +6,11 @@ import pytest
 
 from app.engine.pipeline import AnswerPages
 from cache.blobs import BlobStore
-from cache.capture import Capture, Capturer, Observation
+from cache.capture import Capture, CaptureOutcome, Capturer, Observation
 from cache.capture_index import MemoryIndex
 from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
 from cache.pages import PageCache
+from judges.forbidden_sources import ForbiddenSource, ForbiddenSources
 from tests.fakes.runtimes import PagesByUrl
 
 FRANCE, SPAIN, GONE = "https://example.org/france", "https://example.org/spain", "https://example.org/gone"
@@ -70,6 +71,24 @@ class RecordedCapturer(PagesByUrl):
     async def capture(self, url: str) -> Observation:
         self.captured.append(url)
         return await super().capture(url)
+
+
+async def test_forbidden_sources_are_not_captured_and_redirects_to_them_are_not_used():
+    capturer = RecordedCapturer()
+    cache = PageCache(capturer, BlobStore.open("memory://"), MemoryIndex())
+    redirected = Observation(
+        url=SPAIN, outcome=CaptureOutcome.OK, captured_at=datetime.now(UTC), duration_s=0.0, backend="t",
+        final_url="https://bench.example/spain", text="Madrid",
+    )  # fmt: skip
+    await cache.add(SPAIN, redirected)
+    entries = [{"url": FRANCE, "reason": "leaked"}, {"host": "bench.example", "reason": "the benchmark"}]
+    seen = AnswerPages(cache, forbidden=ForbiddenSources(map(ForbiddenSource.model_validate, entries)))
+    await seen.capture_all([FRANCE, SPAIN], lambda done: None)
+    for url, reason in ((FRANCE, "leaked"), (SPAIN, "the benchmark")):
+        with pytest.raises(NoEvidence, match=reason) as missing:
+            await seen.evidence_for(url)
+        assert missing.value.outcome is CaptureOutcome.FORBIDDEN
+    assert capturer.captured == []
 
 
 async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():

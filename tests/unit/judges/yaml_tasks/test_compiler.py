@@ -18,7 +18,7 @@ from judges.registry import MARK, JudgeKind, judge
 from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
-from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
+from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task, yaml_judge
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.model import task_schema
 from rubrics.scoring import Score
@@ -336,6 +336,16 @@ def test_file_that_is_no_mapping_is_an_error(text: str) -> None:
         InvalidTask, match=r"t.yaml:1:1: the file is .*; a task is a mapping that starts with `format: 1`"
     ):
         compile_task(text, "t.yaml")
+
+
+def test_forbidden_sources_of_a_task_are_checked_where_they_are_written():
+    entries = "  - {host: bench.example, reason: the benchmark}\n  - {host: a.example/b, reason: x}\n"
+    head = HEAD.replace("rubric:", f"forbidden_sources:\n{entries}rubric:")
+    [line] = problems("parallel:\n" + GOOD, head)
+    assert "host 'a.example/b' is not a host name" in line
+    source = task("parallel:\n" + GOOD, head.replace("a.example/b", "a.example"))
+    found = getattr(yaml_judge(source.encode(), "t.yaml"), MARK).forbidden_sources
+    assert [one.host for one in found] == ["bench.example", "a.example"]
 
 
 async def test_negative_weight_is_subtracted_and_the_total_is_kept_before_it_is_clipped():
