@@ -281,6 +281,7 @@ class CheckOut(TypedDict):
     finished_at: str | None
     name: str
     progress: ProgressOut
+    score: ScoreOut | None
     job_url: str
     document: CheckDocument | None
 
@@ -304,6 +305,7 @@ class CheckSummaryOut(TypedDict):
     finished_at: str | None
     name: str
     progress: ProgressOut
+    score: ScoreOut | None
     job_url: str
 
 

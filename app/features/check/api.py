@@ -13,7 +13,7 @@ from answers.provider_replies import answer_from_reply
 from answers.submission import Submission
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, sends
-from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
+from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut, ScoreOut
 from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model, StrictJsonRoute
@@ -88,6 +88,7 @@ class CheckSummaryOut(JobStateOut):
 
     name: str
     progress: ProgressOut
+    score: ScoreOut | None = Field(description="Citation precision (Liu et al. 2023); null: no result yet")
     job_url: str
 
     @classmethod
@@ -143,7 +144,8 @@ async def list_checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDe
             kind=JobKind.CHECK,
         )
         page, next_cursor = paging.split(newest, lambda job: job.id)
-    items = [CheckSummaryOut.of(job) for job in page]
+        scores = await rows.scores_of(connection, page)
+    items = [CheckSummaryOut.of(job, score=scores.get(job.result_id)) for job in page]
     return ListOut(items=items, next_cursor=next_cursor)
 
 
@@ -155,12 +157,13 @@ async def get_check(check_id: IdPath, service: ServiceDep, caller: ReaderDep) ->
         if job is None or job.kind is not JobKind.CHECK:
             raise not_found("check")
         result = None if job.result_id is None else await get_result(connection, job.result_id)
+        scores = await rows.scores_of(connection, [job])
     document = None
     if result is not None:
         document = await asyncio.to_thread(
             lambda: CheckDocument.model_validate_json(json.dumps(json.loads(result.body)["document"]))
         )
-    return CheckOut.of(job, document=document)
+    return CheckOut.of(job, score=scores.get(job.result_id), document=document)
 
 
 @router.get("/schema/check.json", response_model=JsonSchemaOut)

@@ -24,6 +24,7 @@ from app.dashboard.answer_renderer import SHORT_CHARS, run_in_child
 from app.dashboard.leaf_view import Box, Places, places_of
 from app.dashboard.passages import Passage, Piece, passages, pieces
 from app.dashboard.rendering import Assets, create_environment
+from app.dashboard.viewer import Viewer
 from app.features.check import report_html
 from app.features.check.report import (
     CapturedPage,
@@ -106,21 +107,21 @@ class Panel:
 
 
 async def render_view(
-    document: CheckDocument, read: ReadBody, *, home: str | None = None, nonce: str | None = None
+    document: CheckDocument, read: ReadBody, *, viewer: Viewer | None = None, nonce: str | None = None
 ) -> str:
     """Return the view of a check as an HTML document that needs no network.
 
     Args:
         document: The finished check.
         read: Reads page texts, screenshots and positions by their hash.
-        home: Link to the page of all checks in the dashboard, or None for a file.
+        viewer: Request of the dashboard, whose menu is shown, or None for a file.
         nonce: Value that the Content-Security-Policy allows for the style and the script; None: a new one.
     """
     marked = [MarkedSpan(each.start, each.end, each.kind is StatementKind.TABLE_ROW) for each in document.statements]
     report = await _report(document.report.text, marked)
     evidence = _Evidence(document.sources, read)
     panels = [await _panel(number, each, evidence) for number, each in enumerate(document.statements)]
-    return await asyncio.to_thread(_render, document, report, panels, home, nonce or secrets.token_urlsafe(18))
+    return await asyncio.to_thread(_render, document, report, panels, viewer, nonce or secrets.token_urlsafe(18))
 
 
 async def _report(text: str, marked: Sequence[MarkedSpan]) -> str:
@@ -249,7 +250,7 @@ def text_fragment_url(url: str, text: str) -> str:
     return f"{base}#{fragment.partition(':~:')[0]}:~:text={written}"
 
 
-def _render(document: CheckDocument, report: str, panels: Sequence[Panel], home: str | None, nonce: str) -> str:
+def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewer: Viewer | None, nonce: str) -> str:
     environment = create_environment(Assets(), ("app.features.check",))
     macros: Any = environment.get_template("check_parts.html").make_module({"outcomes": OUTCOMES})
     buttons = [str(macros.statement_button(panel)) for panel in panels]
@@ -261,7 +262,8 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], home:
         report=Markup(decorated(report, classes, buttons)),  # noqa: S704 - sanitized by ``render_markdown`` or escaped
         unbound=[(panel, each) for panel, each in _citations(panels) if each.source is None],
         unused=[each for each in document.sources if not each.marks],
-        home=home,
+        viewer=viewer,
+        here="checks",
         nonce=nonce,
         style=Markup(_asset("app.dashboard", "style.css") + _asset(__package__, "check.css")),  # noqa: S704 - our files
         script=Markup(_asset(__package__, "check.js")),  # noqa: S704 - our file

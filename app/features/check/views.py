@@ -69,10 +69,10 @@ async def check(check_id: IdPath, viewer: ViewerDep) -> Response:
         )  # fmt: skip
     document = CheckDocument.model_validate(found["document"])
     nonce = secrets.token_urlsafe(18)
-    view = await render_view(document, _bodies(viewer, document), home="/checks", nonce=nonce)
+    view = await render_view(document, _bodies(viewer, document), viewer=viewer, nonce=nonce)
     policy = (
         f"default-src 'none'; img-src data:; style-src 'nonce-{nonce}'; script-src 'nonce-{nonce}'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
+        "form-action 'self'; frame-ancestors 'none'"
     )
     return HTMLResponse(view.encode("utf-8", "replace"), headers={**HEADERS, "Content-Security-Policy": policy})
 

@@ -51,6 +51,8 @@ async def test_check_is_a_job_whose_result_has_the_document(open_api: OpenApi) -
     assert document["report"]["text"] == REPORT
     assert document["statements"][0]["outcome"] == "supported"
     assert [(one["id"], one["name"], "document" in one) for one in listed] == [(accepted["id"], "bay.md", False)]
+    precision = document["figures"]["citation_precision_liu2023"]["value"]
+    assert listed[0]["score"] == check["score"] == {"value": precision, "low": precision, "high": precision}
     assert results == []  # not the result of an answer
 
 

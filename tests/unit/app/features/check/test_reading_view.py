@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from selectolax.lexbor import LexborNode
 
+from app.dashboard.viewer import Viewer
 from app.features.check.reading_view import render_view, text_fragment_url
 from tests.unit.app.features.check.checked import checked_report
 
+VIEWER = cast(Viewer, SimpleNamespace(signed_in=True, form_token="token"))
 
-async def shown(home: str | None = None, **changes: object) -> HTMLParser:
+
+async def shown(viewer: Viewer | None = None, **changes: object) -> HTMLParser:
     document, evidence = checked_report(**changes)
-    return HTMLParser(await render_view(document, evidence.read, home=home))
+    return HTMLParser(await render_view(document, evidence.read, viewer=viewer))
 
 
 def first(parent: HTMLParser | LexborNode, selector: str) -> LexborNode:
@@ -45,6 +50,8 @@ async def test_panel_shows_the_quote_in_its_context_framed_in_the_screenshot_and
 async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason():
     page = await shown()
     assert first(page, "#s1 .claim .unsupported").text() == "after the flood of 1953"
+    assert "It lacks café, forty, seats" in first(page, "#s5 .source-verdict .hint").text()
+    assert first(page, "#s5 .passage").text() == "The yard has water for dogs."
     assert "sign-in form" in first(page, "#s4 .why").text()
     assert "budget" in first(page, "#s8 .why").text()
 
@@ -52,7 +59,10 @@ async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason()
 @pytest.mark.slow
 async def test_file_needs_no_network_and_the_dashboard_links_captures():
     assert not re.search(r"(?:src|href)=\"(?!data:|#|https?://)", str((await shown()).html))
-    assert first(await shown(home="/checks"), "#s0 a[href^='/pages/page_']") is not None
+    page = await shown(VIEWER)
+    assert first(page, "#s0 a[href^='/pages/page_']") is not None
+    assert first(page, "nav a[aria-current='page']").text() == "Checks"
+    assert {"/", "/tasks", "/checks"} <= {link.attributes["href"] for link in page.css(".top nav a")}
 
 
 async def test_hostile_texts_stay_texts():
