@@ -46,7 +46,6 @@ from judges.llm.client import CheckpointedReply, LLMReply
 from judges.llm.pricing import Estimate, unknown_price_message
 from rubrics.verdict import Usage
 
-_RETRY_FOR_S = 60.0
 _RETRY_INTERVAL_S = 0.5
 _RESERVATION_TTL_S = 30.0
 _MIN_AMOUNT = 1e-9
@@ -82,13 +81,21 @@ class BudgetLedger:
     """Writer of budgets and checkpoints. One per process; use it inside ``running``.
 
     ``limit_usd`` and ``limit_tokens`` are the limits of the installation (None: no limit). Amounts are in USD, except
-    those of the token budget.
+    those of the token budget. A write is retried for ``retry_for_s`` seconds while the database is unavailable.
     """
 
-    def __init__(self, database: Database, *, limit_usd: float | None, limit_tokens: int | None = None) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        limit_usd: float | None,
+        limit_tokens: int | None = None,
+        retry_for_s: float = 60.0,
+    ) -> None:
         self._database = database
         self.limit_usd = limit_usd
         self.limit_tokens = limit_tokens
+        self._retry_for_s = retry_for_s
         self._holder = secrets.token_hex(8)
         self._next = _Batch()
         self._reserved: dict[str, float] = {}
@@ -188,7 +195,7 @@ class BudgetLedger:
         return batch
 
     async def _retry_write(self, batch: _Batch) -> None:
-        deadline = time.monotonic() + _RETRY_FOR_S
+        deadline = time.monotonic() + self._retry_for_s
         while True:
             try:
                 return await self._write(batch)

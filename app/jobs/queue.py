@@ -172,15 +172,14 @@ def _database_errors() -> Iterator[None]:
         raise DatabaseUnavailable(f"The job queue is unavailable: {error}") from error
 
 
-RECANCEL_INTERVAL_S = 1.0
-
-
-async def run_cancellable(working: Coroutine[Any, Any, None], *, is_draining: Callable[[], bool]) -> None:
+async def run_cancellable(
+    working: Coroutine[Any, Any, None], *, is_draining: Callable[[], bool], recancel_interval_s: float = 1.0
+) -> None:
     """Run procrastinate's worker so that cancelling this call always stops it.
 
     In Python 3.11 ``asyncio.wait_for`` drops a cancellation that arrives together with its result. The worker can lose
     a cancellation in this way while it gets a connection during startup. It is therefore cancelled again every
-    ``RECANCEL_INTERVAL_S`` seconds, unless ``is_draining`` returns True: then it has started and waits for its running
+    ``recancel_interval_s`` seconds, unless ``is_draining`` returns True: then it has started and waits for its running
     entries. A second cancellation would interrupt them.
     """
     running = asyncio.create_task(working, name="queue worker")
@@ -191,7 +190,7 @@ async def run_cancellable(working: Coroutine[Any, Any, None], *, is_draining: Ca
         running.cancel()
         while not running.done():
             try:
-                await asyncio.wait({running}, timeout=None if has_work else RECANCEL_INTERVAL_S)
+                await asyncio.wait({running}, timeout=None if has_work else recancel_interval_s)
             except asyncio.CancelledError:
                 running.cancel()  # second cancellation of this call: do not wait for running entries
             else:

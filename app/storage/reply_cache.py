@@ -44,11 +44,8 @@ MAX_ENTRY_CHARS: Final = 1024**2
 TOUCHED_AFTER_S: Final = 86_400
 """Resolution of the time of last use, which saves a write for most uses."""
 
-_READ_TIMEOUT_S: Final = 5.0
 _WRITE_TIMEOUT_S: Final = 5.0
 _EVICT_TIMEOUT_S: Final = 30.0
-_UNAVAILABLE_S: Final = 10.0
-"""Time without lookups after a failed query."""
 _BATCH_DELAY_S: Final = 0.1
 _FINAL_WRITE_TIMEOUT_S: Final = 1.0
 _BATCH: Final = 500
@@ -58,11 +55,19 @@ _log = structlog.get_logger(__name__)
 
 
 class DatabaseReplyCache:
-    """Access of one process to the cache. Use it inside ``running``. ``max_bytes`` limits the whole cache."""
+    """Access of one process to the cache. Use it inside ``running``.
 
-    def __init__(self, database: Database, *, max_bytes: int) -> None:
+    ``max_bytes`` limits the whole cache. A query for replies may take ``read_timeout_s``; after a failed one there are
+    no lookups for ``unavailable_s``.
+    """
+
+    def __init__(
+        self, database: Database, *, max_bytes: int, read_timeout_s: float = 5.0, unavailable_s: float = 10.0
+    ) -> None:
         self._database = database
         self._max_bytes = max_bytes
+        self._read_timeout_s = read_timeout_s
+        self._unavailable_s = unavailable_s
         self._lookups: dict[str, list[_Lookup]] = defaultdict(list)
         self._reading: asyncio.Task[None] | None = None
         self._unavailable_until = float("-inf")
@@ -123,7 +128,7 @@ class DatabaseReplyCache:
 
     async def _look_up(self, keys: Sequence[str]) -> dict[str, StoredReply]:
         try:
-            async with asyncio.timeout(_READ_TIMEOUT_S):
+            async with asyncio.timeout(self._read_timeout_s):
                 entries = await get_entries(self._database, keys)
         except (DatabaseUnavailable, TimeoutError) as error:
             self._failed("cached replies not looked up", error)
@@ -185,7 +190,7 @@ class DatabaseReplyCache:
             _log.info("cached replies evicted", replies=removed)
 
     def _failed(self, event: str, error: Exception) -> None:
-        self._unavailable_until = time.monotonic() + _UNAVAILABLE_S
+        self._unavailable_until = time.monotonic() + self._unavailable_s
         self.on_event("failed", 1)
         _log.warning(event, error=str(error) or type(error).__name__)
 

@@ -27,7 +27,6 @@ from judges.llm.error_mapping import (
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import (
-    CONNECT_TIMEOUT_S,
     Access,
     FinishReason,
     RawReply,
@@ -125,7 +124,7 @@ def open_bedrock(access: Access) -> BedrockAdapter:
         aws_session_token=access.aws_session_token,
         aws_region=access.aws_region,
         max_retries=0,
-        timeout=sdk.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        timeout=sdk.Timeout(None, connect=access.connect_timeout_s),
         http_client=sdk.DefaultAsyncHttpxClient(
             headers={"Accept-Encoding": ACCEPT_ENCODING},
             event_hooks={"response": [limit_reply(access.max_reply_bytes)]},

@@ -112,12 +112,24 @@ def _entry_name(server: str, model: str) -> str:
 
 
 class LearnedFormats:
-    """Request formats of one server. ``images``: whether images are sent, and left out after a rejection."""
+    """Request formats of one server.
 
-    def __init__(self, server: str, *, images: Images = Images.AUTO, file: FormatFile | None = None) -> None:
+    ``images``: whether images are sent, and left out after a rejection. The other requests to a model wait
+    ``first_request_wait_s`` for the reply to its first one.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        images: Images = Images.AUTO,
+        file: FormatFile | None = None,
+        first_request_wait_s: float = FIRST_REQUEST_WAIT_S,
+    ) -> None:
         self.images = images
         self._server = server
         self._file = file
+        self._first_request_wait_s = first_request_wait_s
         self._models: dict[str, ModelFormat] = {}
 
     def known(self, model: str) -> ModelFormat:
@@ -155,7 +167,7 @@ class LearnedFormats:
         """Run one request inside this context. While the format is unknown, the first request is sent before others."""
         known = self.known(model)
         if not known.is_final and known.first_request_done is not None:
-            await _wait(known, known.first_request_done)
+            await self._wait(known, known.first_request_done)
         if known.is_final or known.was_searched or known.first_request_done is not None:
             yield
             return
@@ -266,12 +278,11 @@ class LearnedFormats:
         if self._file is not None:
             self._file.write(self._server, request.model, request_format)
 
-
-async def _wait(known: ModelFormat, first: asyncio.Event) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout_at(known.first_request_at + FIRST_REQUEST_WAIT_S):
-            await first.wait()
-    if known.is_searching and not first.is_set():
+    async def _wait(self, known: ModelFormat, first: asyncio.Event) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(known.first_request_at + FORMAT_SEARCH_WAIT_S):
+            async with asyncio.timeout_at(known.first_request_at + self._first_request_wait_s):
                 await first.wait()
+        if known.is_searching and not first.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(known.first_request_at + FORMAT_SEARCH_WAIT_S):
+                    await first.wait()

@@ -46,7 +46,6 @@ from judges.llm.error_mapping import (
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import (
-    CONNECT_TIMEOUT_S,
     MAX_BROKEN_CHARS,
     Access,
     FinishReason,
@@ -123,7 +122,7 @@ def _client_options(endpoint: str, access: Access) -> dict[str, Any]:
     is_local = is_loopback(urlsplit(endpoint).hostname or "")
     return {
         "max_retries": 0,
-        "timeout": openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        "timeout": openai.Timeout(None, connect=access.connect_timeout_s),
         "http_client": openai.DefaultAioHttpClient(
             verify=tls_context(),
             trust_env=not is_local,
@@ -284,10 +283,13 @@ class OpenAIAdapter:
         """Return the body of the server's model list.
 
         Raises:
+            LLMRejected: the server does not accept the key.
             LLMUnavailable: the server has no list.
         """
         try:
             return await self._client.get("/models", cast_to=str)
+        except openai.AuthenticationError as error:
+            raise LLMRejected(f"{self.provider}: the key is not accepted for the list of models") from error
         except (openai.OpenAIError, *_CONNECTION_ERRORS) as error:
             raise LLMUnavailable(f"{self.provider}: no list of models ({type(error).__name__})") from error
 

@@ -47,6 +47,8 @@ class Access:
     aws_region: str = "us-east-1"
     max_reply_bytes: int = MAX_API_BYTES
     """Maximum size of a response, compressed and decompressed."""
+    connect_timeout_s: float = CONNECT_TIMEOUT_S
+    """Time limit to open a connection, with TLS."""
     images: Images = Images.AUTO
     """Whether requests include the screenshots of pages."""
     format_file: FormatFile | None = None

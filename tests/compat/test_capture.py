@@ -12,7 +12,6 @@ from PIL import Image
 
 from cache.capture import CaptureOutcome, Observation, PageKind
 from mind2web2 import BatchBrowserManager, Capture
-from mind2web2.utils import page_info_retrieval
 from mind2web2.utils.page_info_retrieval import detect_block
 from tests.compat.scripted import LOGGER
 from tests.compat.web import Reply, Request, Web, running_web
@@ -73,11 +72,9 @@ def seen(outcome: CaptureOutcome, status: int | None = None, text: str = "", **f
 
 
 @pytest.fixture
-def manager_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[BatchBrowserManager, Browser]]:
-    monkeypatch.setattr(page_info_retrieval, "RETRY_S", 0.0)
-
+def manager_of() -> Callable[..., tuple[BatchBrowserManager, Browser]]:
     def make(*observations: Observation | Exception, max_retries: int = 3) -> tuple[BatchBrowserManager, Browser]:
-        manager, browser = BatchBrowserManager(max_retries=max_retries), Browser(*observations)
+        manager, browser = BatchBrowserManager(max_retries=max_retries, retry_s=0), Browser(*observations)
         manager._live = browser
         return manager, browser
 

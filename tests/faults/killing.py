@@ -96,7 +96,7 @@ class RandomKillTest:
                 for nth in range(kills):
                     if nth % 10 == 0 and await self._unfinished() <= wave // 5:
                         job_ids += await self._submit(rig, wave, first=len(job_ids))
-                    await asyncio.sleep(self._random.uniform(0.05, 0.45))
+                    await self._wait_for_calls(self._random.randrange(20))
                     place = self._random.randrange(len(pids))
                     if self._random.random() < 0.1:
                         pauses += 1
@@ -108,8 +108,12 @@ class RandomKillTest:
                 while await self._unfinished():
                     assert any(psutil.pid_exists(pid) for pid in pids), "the workers ended by themselves"
                     await asyncio.sleep(0.2)
-                await asyncio.sleep(2 * STALLED_S)  # time for late writes of a stopped worker
                 await self._wait_for_sweep()
+                for pid in pids:
+                    with suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGTERM)
+                while any(psutil.pid_exists(pid) for pid in pids):  # noqa: ASYNC110 - until none can write any more
+                    await asyncio.sleep(0.05)
                 return await self._outcome(job_ids, kills - pauses, pauses, time.monotonic() - began)
 
     async def _start_worker(self, fork_server: WorkerForkServer) -> int:
@@ -134,12 +138,31 @@ class RandomKillTest:
         """Stop a worker past its lease, so that others take its jobs, and then continue it."""
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP)
-            await asyncio.sleep(1.5 * STALLED_S)
+            stopped_at = time.time()
+            while await self._late_entries(stopped_at):  # noqa: ASYNC110 - the state is in the database
+                await asyncio.sleep(0.05)
             os.kill(pid, signal.SIGCONT)
 
     async def _submit(self, rig: Rig, many: int, *, first: int) -> list[str]:
         names = [f"Runner {number}" for number in range(first, first + many)]
         return [job_id for name in names for job_id in await rig.submit(name, task_id=TASK)]
+
+    async def _wait_for_calls(self, more: int) -> None:
+        """Wait until the model has received ``more`` calls, at most half a second: workers may start or have no job."""
+        wanted = len(self._model.calls) + more
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.5):
+                while len(self._model.calls) < wanted:  # noqa: ASYNC110 - a list tells nobody
+                    await asyncio.sleep(0.01)
+
+    async def _late_entries(self, since: float) -> int:
+        """Return the number of entries of workers without a heartbeat since a time: those of a stalled one."""
+        query = (
+            "SELECT count(*) FROM procrastinate_jobs JOIN procrastinate_workers workers ON workers.id = worker_id"
+            " WHERE last_heartbeat < to_timestamp(:since)"
+        )
+        async with self._database.begin() as connection:
+            return int((await connection.execute(text(query), {"since": since})).scalar_one())
 
     async def _unfinished(self) -> int:
         query = "SELECT count(*) FROM jobs WHERE status IN ('queued', 'running')"

@@ -44,7 +44,7 @@ class WorkerOptions:
 
 
 async def run_until_killed(options: WorkerOptions) -> None:
-    """Work or serve until killed."""
+    """Serve until killed, or work until terminated or killed."""
     settings = settings_for_tests(**options.settings)
     opened = scripted_runtime(
         Path(options.judges),
@@ -61,7 +61,9 @@ async def run_until_killed(options: WorkerOptions) -> None:
         return
     runtime = kill_before_rows(opened) if options.dies_before_rows else opened
     async with open_service(settings, concurrency=options.jobs, metrics=Metrics(), runtime=runtime):
-        await asyncio.Event().wait()
+        stopping = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
+        await stopping.wait()
 
 
 def kill_at_submission(app: Any, at: str | None) -> Any:

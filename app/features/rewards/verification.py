@@ -154,7 +154,7 @@ class RewardVerifier:
         self.processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
         self._lookups: Batches[IdempotencyKey, str | None] = Batches(self._find)
         self._writes: Batches[tuple[IdempotencyKey, str], str | None] = Batches(self._keep)
-        self._next_cleanup = time.monotonic() + _CLEANUP_S
+        self._next_cleanup = 0.0
         self._flights: SingleFlight[str, bytes] = SingleFlight()
         self.rubrics, self.turns = RubricCompiler(), Turns()
         self.verdicts = SharedVerdicts()
@@ -194,7 +194,7 @@ class RewardVerifier:
         return [kept.get(key.key) for key, _ in responses]
 
     async def _remove_expired(self) -> None:
-        """Remove expired responses, if the last time was ``_CLEANUP_S`` ago."""
+        """Remove expired responses: the first time, and then every ``_CLEANUP_S``."""
         if time.monotonic() < self._next_cleanup:
             return
         self._next_cleanup = time.monotonic() + _CLEANUP_S

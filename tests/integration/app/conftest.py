@@ -78,7 +78,7 @@ def patient_database_clients() -> Iterator[None]:
             "direct_pool._POOL_WAIT_S",
         ):
             patch.setattr(f"app.storage.{limit}", 60)
-        for limit in ("READ_TIMEOUT", "WRITE_TIMEOUT", "EVICT_TIMEOUT", "FINAL_WRITE_TIMEOUT"):
+        for limit in ("WRITE_TIMEOUT", "EVICT_TIMEOUT", "FINAL_WRITE_TIMEOUT"):
             patch.setattr(f"app.storage.reply_cache._{limit}_S", 60.0)
         for limit in ("_FIRST_REQUEST_S", "_WAIT_S"):
             patch.setattr(f"app.storage.provider_status.{limit}", 60.0)

@@ -11,8 +11,10 @@ import pytest
 from pydantic import BaseModel
 
 from judges.extractor import ExtractionQuestion, Extractor
-from judges.llm import learned_formats
+from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMClient
+from judges.llm.learned_formats import LearnedFormats
+from judges.llm.openai import OpenAIAdapter
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
 from judges.llm.retry import Retrier, RetryPolicy
@@ -100,10 +102,13 @@ async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: Stan
     assert (counts[1], counts[3], counts[4]) == (1, 1, 1)
 
 
-async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(learned_formats, "FIRST_REQUEST_WAIT_S", 20.0)  # a busy machine may reject late
+async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM):
     server.dialect = DIALECTS["gateway-prompt-only"]
     client = client_of(server)
+    assert isinstance(client, CachedLLM)
+    assert isinstance(client.remote.backend, OpenAIAdapter)
+    # A busy machine may reject late.
+    client.remote.backend.learned_formats = LearnedFormats(server.base_url, first_request_wait_s=20.0)
     verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     claims = [Claim(text=f"The shop has {number} lamps.") for number in range(30)]
     try:

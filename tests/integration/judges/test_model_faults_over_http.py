@@ -17,7 +17,6 @@ from judges.errors import (
     LLMTimeout,
     LLMUnavailable,
 )
-from judges.llm import openai
 from judges.llm.client import LLMRequest
 from judges.llm.openai import open_openai
 from judges.llm.pricing import Prices, ProcessBudget, estimate_cost
@@ -61,11 +60,21 @@ async def connect(server: StandInLLM) -> AsyncIterator[Callable[..., RemoteLLM]]
     made: list[RemoteLLM] = []
 
     def make(
-        *, clock: FakeClock | None = None, base_url: str | None = None, key: str = "sk-test", **policy: float
+        *,
+        clock: FakeClock | None = None,
+        base_url: str | None = None,
+        key: str = "sk-test",
+        connect_timeout_s: float = 10.0,
+        **policy: float,
     ) -> RemoteLLM:
         clock = clock or FakeClock()
         slots = asyncio.Semaphore(30)
-        backend = open_openai(Access(openai_api_key=key, openai_base_url=base_url or server.base_url))
+        access = Access(
+            openai_api_key=key,
+            openai_base_url=base_url or server.base_url,
+            connect_timeout_s=connect_timeout_s,
+        )
+        backend = open_openai(access)
         retrier = Retrier(
             RetryPolicy(**policy),  # type: ignore[arg-type]
             slots,
@@ -116,14 +125,15 @@ async def test_request_whose_reply_is_lost_is_charged_with_the_estimate(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-async def test_request_that_was_not_sent_is_not_charged(connect: Connect, monkeypatch: pytest.MonkeyPatch, scheme: str):
-    monkeypatch.setattr(openai, "CONNECT_TIMEOUT_S", 0.1)
+async def test_request_that_was_not_sent_is_not_charged(connect: Connect, scheme: str):
     budget = ProcessBudget(None, 1_000_000)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # A closed port refuses the connection. An open one never answers the TLS handshake.
         port = 9 if scheme == "http" else silent.getsockname()[1]
         with pytest.raises(LLMUnavailable) as caught:
-            await connect(base_url=f"{scheme}://127.0.0.1:{port}/v1").complete(replace(REQUEST, budget=budget))
+            await connect(base_url=f"{scheme}://127.0.0.1:{port}/v1", connect_timeout_s=0.1).complete(
+                replace(REQUEST, budget=budget)
+            )
     assert isinstance(caught.value, LLMTimeout) is (scheme == "https")
     assert budget.used_tokens == 0
 

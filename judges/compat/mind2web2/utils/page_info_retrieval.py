@@ -28,7 +28,6 @@ __all__ = ["BatchBrowserManager", "Capture", "PageManager", "detect_block", "htm
 BLOCK_STATUSES = frozenset({401, 403, 407, 999})
 MAX_BLOCK_CHARS = 3000
 """A page with this much text is the cited page, regardless of its status and title."""
-RETRY_S = 1.0
 _SERVER_FAULT_FROM = 500
 _TOO_MANY_REQUESTS = 429
 _REPEATED = frozenset(
@@ -149,6 +148,7 @@ class BatchBrowserManager:
         max_concurrent_pages: int = 10,
         *,
         page_timeout: float = DEADLINE_S,
+        retry_s: float = 1.0,
     ) -> None:
         """Create a manager; the browser starts with the first page.
 
@@ -157,10 +157,12 @@ class BatchBrowserManager:
             max_retries: Attempts of ``capture`` if a capture fails with an error or a timeout.
             max_concurrent_pages: Concurrent captures.
             page_timeout: Time limit of an attempt, in seconds.
+            retry_s: Seconds before the second attempt; the n-th repeat waits n times as long.
         """
         self.headless = headless
         self.max_retries = max_retries
         self.max_concurrent_pages = max_concurrent_pages
+        self._retry_s = retry_s
         self._live = external_services().live_pages(max_concurrent_pages, deadline_s=page_timeout)
 
     async def __aenter__(self) -> BatchBrowserManager:
@@ -209,7 +211,7 @@ class BatchBrowserManager:
             if seen.outcome not in _REPEATED or seen.gone or attempt == attempts:
                 return seen
             logger.info("%s: %s in attempt %d of %d", address, seen.outcome.value, attempt, attempts)
-            await asyncio.sleep(RETRY_S * attempt)
+            await asyncio.sleep(self._retry_s * attempt)
             attempt += 1
 
     async def capture(self, url: str, logger: Any) -> Capture:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.jobs import budget_ledger
 from app.jobs.budget_ledger import AttemptAccounting, BudgetLedger
 from app.storage.budgets import UsageKey
 from judges.context import JudgeContext
@@ -139,11 +138,10 @@ async def test_takeover_keeps_the_usage_of_each_leaf(rig: Rig):
         assert len(resumed.sent) <= 6 - replies + 3
 
 
-async def test_entry_that_cannot_be_written_does_not_stop_the_other_jobs(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(budget_ledger, "_RETRY_FOR_S", 0.0)
+async def test_entry_that_cannot_be_written_does_not_stop_the_other_jobs(rig: Rig):
     [job_id] = await rig.submit("an answer")
     reply = LLMReply(text="{}", parsed=None, model="m", usage=Usage(calls=1))
-    async with BudgetLedger(rig.database, limit_usd=None).running() as ledger, asyncio.timeout(60):
+    async with BudgetLedger(rig.database, limit_usd=None, retry_for_s=0).running() as ledger, asyncio.timeout(60):
         accounting = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
         ledger.record_usage(UsageKey("o", "a", "t", "m", "verify"), Usage(calls=10**30))
         await accounting.store_reply("lost", reply)

@@ -32,9 +32,11 @@ def reply(said: str = "{}", model: str = "m") -> LLMReply:
 class Process:
     """Cache of one worker, with the events it reported."""
 
-    def __init__(self, database: Database, *, max_bytes: int = MIB) -> None:
+    def __init__(self, database: Database, *, max_bytes: int = MIB, read_timeout_s: float = 60.0) -> None:
         self.database = database
-        self.replies = DatabaseReplyCache(database, max_bytes=max_bytes)
+        self.replies = DatabaseReplyCache(
+            database, max_bytes=max_bytes, read_timeout_s=read_timeout_s, unavailable_s=240.0
+        )
         self.events: Counter[str] = Counter()
         self.lookups = 0
         self.replies.on_event = self._count_event
@@ -107,13 +109,9 @@ async def test_least_recently_used_entries_are_evicted(database: Database):
         assert await process.replies.get(f"{0:064x}") is None
 
 
-async def test_hanging_database_is_a_cache_miss(
-    two_workers: tuple[Process, Process], database: Database, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr("app.storage.reply_cache._READ_TIMEOUT_S", 1.0)
-    monkeypatch.setattr("app.storage.reply_cache._UNAVAILABLE_S", 240.0)
-    first, _ = two_workers
-    async with database.begin() as connection:
+async def test_hanging_database_is_a_cache_miss(database_url: str, database: Database):
+    async with connect_database(database_url) as other, database.begin() as connection:
+        first = Process(other, read_timeout_s=1.0)
         await connection.execute(text("LOCK TABLE llm_cache"))
         async with asyncio.timeout(240):
             found = await asyncio.gather(*(first.replies.get(f"{number:064x}") for number in range(50)))

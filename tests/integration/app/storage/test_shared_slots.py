@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from sqlalchemy import text
 
 from app.storage.database import Database, connect_database
 from app.storage.shared_state import SharedSemaphore, SharedSlots
@@ -66,13 +67,24 @@ async def stalled_process(database: Database, name: str) -> AsyncIterator[Shared
     await slots.aclose()
 
 
+async def requested(database: Database, holder: str, slots: int) -> None:
+    """Wait until a process has requested a number of slots."""
+    query = text("SELECT wanted FROM shared_slots WHERE name = 'llm' AND holder = :holder")
+    async with asyncio.timeout(240):
+        while True:
+            async with database.begin() as connection:
+                if (await connection.execute(query, {"holder": holder})).scalar() == slots:
+                    return
+            await asyncio.sleep(0.02)
+
+
 async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with stalled_process(processes[0].database, "llm") as stalled:
         others = processes[1].semaphore("llm", 2)
         async with asyncio.timeout(240), others, others:
             late = asyncio.create_task(counter.visit(stalled.semaphore("llm", 2), "late"))
-            await asyncio.sleep(0.1)
+            await requested(processes[1].database, stalled.holder, 3)  # the two that it lost, and the late one
             assert counter.done == []
     async with asyncio.timeout(240):
         await late
@@ -82,7 +94,7 @@ async def test_cancelled_wait_releases_its_slot(processes: list[SharedSlots]):
     places = processes[0].semaphore("llm", 1)
     async with asyncio.timeout(240), places:
         waiting = asyncio.create_task(ConcurrencyCounter().visit(places, "it"))
-        await asyncio.sleep(0.05)
+        await requested(processes[0].database, processes[0].holder, 2)
         waiting.cancel()
         await asyncio.wait({waiting})
     async with asyncio.timeout(240), places:

@@ -6,13 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.jobs import queue as module
 from app.jobs.queue import run_cancellable
-
-
-@pytest.fixture(autouse=True)
-def short_recancel_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RECANCEL_INTERVAL_S", 0.01)
 
 
 async def cancel_and_wait(running: asyncio.Task[None]) -> None:
@@ -46,14 +40,18 @@ async def test_task_that_suppressed_its_cancellation_is_cancelled_again():
             await asyncio.Event().wait()
         await asyncio.Event().wait()
 
-    running = asyncio.create_task(run_cancellable(suppress_first_cancellation(), is_draining=lambda: False))
+    running = asyncio.create_task(
+        run_cancellable(suppress_first_cancellation(), is_draining=lambda: False, recancel_interval_s=0.01)
+    )
     await cancel_and_wait(running)
     assert running.cancelled()
 
 
 async def test_draining_task_is_cancelled_once_and_awaited():
     events: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(events, for_s=0.1), is_draining=lambda: True))
+    running = asyncio.create_task(
+        run_cancellable(draining(events, for_s=0.1), is_draining=lambda: True, recancel_interval_s=0.01)
+    )
     await cancel_and_wait(running)
     assert running.cancelled()
     assert events == ["started", "once", "finished"]
@@ -61,7 +59,9 @@ async def test_draining_task_is_cancelled_once_and_awaited():
 
 async def test_second_cancellation_does_not_wait_for_draining():
     events: list[str] = []
-    running = asyncio.create_task(run_cancellable(draining(events, for_s=3600), is_draining=lambda: True))
+    running = asyncio.create_task(
+        run_cancellable(draining(events, for_s=3600), is_draining=lambda: True, recancel_interval_s=0.01)
+    )
     await until(lambda: "started" in events)
     running.cancel()
     await until(lambda: "once" in events)
@@ -75,4 +75,4 @@ async def test_own_error_of_the_task_is_raised():
         raise ConnectionError("the database went away")
 
     with pytest.raises(ConnectionError):
-        await run_cancellable(lost(), is_draining=lambda: False)
+        await run_cancellable(lost(), is_draining=lambda: False, recancel_interval_s=0.01)

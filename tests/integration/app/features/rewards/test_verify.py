@@ -290,10 +290,7 @@ async def test_changed_task_is_verified_again(verifier: OpenVerifier) -> None:
     assert (before["reward"], after["reward"]) == (0.75, 0.5)
 
 
-async def test_expired_responses_are_removed(
-    verifier: OpenVerifier, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.features.rewards.verification._CLEANUP_S", 0.0)
+async def test_expired_responses_are_removed(verifier: OpenVerifier, database: Database) -> None:
     async with verifier() as api:
         await verify(api, rollout())
     client_key = IdempotencyKey(owner="local", key="a client's", fingerprint="f")
