@@ -288,8 +288,11 @@ def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple
 
 
 def ignored_files(root: Path, agent: str, task_ids: Collection[str] = ()) -> list[Path]:
-    """Return the files that ``read_folder`` ignores because they are neither answers nor their metadata."""
-    return [path for task in _task_folders(root / agent, task_ids) if task.is_dir() for path in other_files(task)]
+    """Return the files that ``read_folder`` ignores: answers in no folder of a task, and other files in these."""
+    tasks = [task for task in _task_folders(root / agent, task_ids) if task.is_dir()]
+    is_complete = 0 < len(task_ids) == len(tasks)  # then answers in no folder do not matter
+    loose = () if is_complete else filter(Path.is_file, _visible(root / agent))
+    return [path for path in loose if is_answer(path.name)] + [path for task in tasks for path in other_files(task)]
 
 
 def other_files(task: Path) -> list[Path]:

@@ -213,6 +213,6 @@ def _metadata_problems(metadata: Mapping[str, Any]) -> Iterator[Problem]:
     unstorable = _unstorable(unescaped.replace("\\u0000", "\0"))
     if unstorable:
         yield Problem(path="metadata", message=unstorable, code=ProblemCode.NOT_TEXT)
-    elif len(written.encode("utf-8")) > MAX_METADATA_BYTES:
-        message = f"is larger than {MAX_METADATA_BYTES} bytes as JSON"
+    elif (size := len(written.encode("utf-8"))) > MAX_METADATA_BYTES:
+        message = f"has {size} bytes as JSON, more than {MAX_METADATA_BYTES}"
         yield Problem(path="metadata", message=message, code=ProblemCode.TOO_LARGE)

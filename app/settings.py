@@ -5,14 +5,17 @@ No other module reads the environment. Functions that need a setting receive it 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from dotenv import dotenv_values
 from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -21,13 +24,15 @@ from cache.urls import is_loopback
 from judges.forbidden_sources import ForbiddenSource
 from judges.llm.learned_formats import Images
 from judges.llm.models import DEFAULT_MODEL
-from judges.llm.parameters import Effort, Parameters, RunParameters
+from judges.llm.parameters import RunParameters
 from judges.llm.pricing import Prices
 
 _NAMED_KEY = re.compile(
     r"(?P<owner>[A-Za-z0-9][\w.@-]{0,99}):(?P<scope>read|submit|operator|admin):(?P<key>.+)", re.ASCII
 )
 _LIKE_A_NAMED_KEY = re.compile(r"[A-Za-z0-9][\w.@-]{0,99}:[a-z]+:.+", re.ASCII)
+TASK_FOLDER: Final = Path("judges.d")
+"""Default folder for task files of the user, in the working directory."""
 DEFAULT_CONNECTIONS: Final = 24
 MIN_CONNECTIONS: Final = 12
 _HOST_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9.-]+):[0-9]{1,5}")
@@ -88,21 +93,18 @@ class Settings(BaseSettings):
     ``data_dir``."""
     model: str = f"openai/{DEFAULT_MODEL}"
     """``provider/model`` for submissions that name no model."""
-    reasoning_effort: Effort | None = None
-    """Reasoning effort. None: ``max`` for the default model, otherwise the provider's default."""
-    temperature: float | None = Field(None, ge=0, le=2)
-    max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """Maximum output tokens, including reasoning. None: the model's own limit."""
+    model_options: Annotated[tuple[str, ...], NoDecode] = ()
+    """Parameters of model requests, ``NAME=VALUE`` or ``ROLE.NAME=VALUE``: see ``RunParameters.of_options``."""
     llm_timeout_s: float | None = Field(None, gt=0, le=3600)
     """Time limit of one model request including its retries. None: 60, or 900 at reasoning effort high or above."""
     prices: Annotated[Prices, NoDecode] = Prices()
     """Model prices that override the shipped price table."""
     images: Images = Images.AUTO
     """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
-    judges: Folders = ()
-    """Folders of task files, in addition to the shipped ones."""
     forbidden_sources: tuple[ForbiddenSource, ...] = ()
     """Sources that do not count for any task, as JSON: ``[{"host": "bench.example", "reason": "the benchmark"}]``."""
+    judges: Folders = Field(default_factory=lambda: tuple(filter(Path.is_dir, (TASK_FOLDER,))))
+    """Folders of task files, in addition to the shipped ones. Default: ``judges.d``, if it exists."""
 
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)
@@ -206,6 +208,12 @@ class Settings(BaseSettings):
     def _read_prices(cls, value: object) -> object:
         return Prices.read(value) if isinstance(value, str) else value
 
+    @field_validator("model_options")
+    @classmethod
+    def _check_model_options(cls, options: tuple[str, ...]) -> tuple[str, ...]:
+        RunParameters.of_options(options)
+        return options
+
     @field_validator("wayback")
     @classmethod
     def _is_archive(cls, value: str) -> str:
@@ -240,7 +248,7 @@ class Settings(BaseSettings):
                 raise ValueError(f"{error}: expected addresses or networks, such as 10.0.0.7 or 10.0.0.0/8") from None
         return value
 
-    @field_validator("api_keys", "trusted_proxies", mode="before")
+    @field_validator("api_keys", "trusted_proxies", "model_options", mode="before")
     @classmethod
     def _split_at_commas(cls, value: object) -> object:
         if not isinstance(value, str):
@@ -292,13 +300,7 @@ class Settings(BaseSettings):
     @property
     def parameters(self) -> RunParameters:
         """Model parameters by role."""
-        return RunParameters(
-            every=Parameters(
-                reasoning_effort=self.reasoning_effort,
-                temperature=self.temperature,
-                max_output_tokens=self.max_output_tokens,
-            )
-        )
+        return RunParameters.of_options(self.model_options)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -314,6 +316,22 @@ class Settings(BaseSettings):
             password = urlsplit(self.database_url.get_secret_value()).password
             values += [password] if password else []
         return tuple(values)
+
+
+_OTHER_VARIABLES: Final = frozenset({"ASSAY_MEMORY"})
+"""Variables of docker-compose.yml that are no settings."""
+
+
+def unknown_variables() -> list[str]:
+    """Return a message for each variable in the environment or ``.env`` that looks like a setting and is none."""
+    known = {f"ASSAY_{name.upper()}" for name in Settings.model_fields} | _OTHER_VARIABLES
+    given = {name.upper() for name in (*os.environ, *dotenv_values(".env"))}
+    messages = []
+    for name in sorted(given - known):
+        if name.startswith("ASSAY_"):
+            close = get_close_matches(name, known, n=1)
+            messages.append(f"{name} is not a setting" + (f". Did you mean {close[0]}?" if close else ""))
+    return messages
 
 
 def load_settings(**overrides: Any) -> Settings:

@@ -169,7 +169,7 @@ class BodyLimit:
             return
         content_length = Headers(scope=scope).get("content-length", "")
         if content_length.isdigit() and (len(content_length) > 15 or int(content_length) > self._max_bytes):
-            await self._too_large().response()(scope, receive, send)
+            await self._too_large(f"has {content_length[:20]} bytes, and the limit is").response()(scope, receive, send)
             return
         body = _Body(ends=time.monotonic() + self._timeout_s)
 
@@ -203,8 +203,8 @@ class BodyLimit:
             problem = Problem(408, "TOO_SLOW", "The request body stopped arriving or took too long", headers=_CLOSE)
             raise ProblemWhileReading(problem) from None
 
-    def _too_large(self) -> Problem:
-        detail = f"The request body is larger than {self._max_bytes} bytes"
+    def _too_large(self, problem: str = "is larger than") -> Problem:
+        detail = f"The request body {problem} {self._max_bytes} bytes"
         return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 

@@ -251,6 +251,8 @@ def _invalid_request(error: RequestValidationError) -> Problem:
             errors.append(("", f"is not valid JSON: {part['ctx']['error']}"))
             continue
         message = str(part["msg"]).removeprefix("Value error, ")
+        if part["type"] in ("string_too_long", "too_long"):
+            message = f"{message}, not {len(part['input'])}"
         if part["loc"] == ("query", "cursor"):
             message = "is not a cursor of this list: send the next_cursor of the previous page"
         errors.append((".".join(map(str, path)) or ("" if place == "body" else str(place)), message))

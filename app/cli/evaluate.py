@@ -25,7 +25,7 @@ from app.console.judging_options import (
     JudgeOption,
     JudgesOption,
     MaxPagesOption,
-    ParameterOptions,
+    ModelOptions,
     TaskOption,
     baseline_suggested,
     check_tasks,
@@ -107,7 +107,7 @@ def evaluate(
     task: TaskOption = None,
     folders: _Folders,
     model: JudgeOption = None,
-    parameters: ParameterOptions,
+    model_option: ModelOptions = None,
     limits: _Limits,
     modes: _Modes,
 ) -> None:
@@ -120,7 +120,7 @@ def evaluate(
         judges=folders.judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
-        **asdict(parameters),
+        model_options=model_option,
         **(asdict(limits) | _limits_for_debugging() if modes.debug_judge else asdict(limits)),
         reply_cache_bytes=0 if modes.no_cache else None,
     )

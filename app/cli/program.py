@@ -23,7 +23,7 @@ import typer.core
 from answers.errors import AnswersError
 from app.console.errors import CliError, Exit, Interrupted
 from app.console.option_groups import with_options
-from app.console.streams import print_error
+from app.console.streams import print_error, stderr_console
 from app.errors import AppError
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
@@ -125,14 +125,14 @@ def _serve() -> typer.Typer:
 
 
 def _admin() -> typer.Typer:
-    from app.cli import backup, cache, doctor, jobs, keys, providers, prune
+    from app.cli import backup, doctor, jobs, keys, providers, prune, reply_cache
 
     group = _group(
         {
             "doctor": doctor.doctor,
             "jobs": jobs.jobs,
             "providers": providers.providers,
-            "cache": cache.cache,
+            "cache": reply_cache.cache,
             "prune": prune.prune,
             "backup": backup.backup,
             "restore": backup.restore,
@@ -216,7 +216,15 @@ def _loaded(name: str) -> Any:
     command.name = name
     if not command.help:
         command.help = entry.summary
+    _warn_of_unknown_variables()
     return command
+
+
+def _warn_of_unknown_variables() -> None:
+    from app.settings import unknown_variables
+
+    for message in unknown_variables():
+        stderr_console().print_line(f"warning: {message}")
 
 
 class _Program(typer.core.TyperGroup):

@@ -10,6 +10,7 @@ import typer
 from app.console import event_loop
 from app.console.errors import ToolFailed, WrongUsage, reject_given
 from app.console.streams import counted, stderr_console
+from app.maintenance.doctor import State, check_keys
 from app.observability.logs import Redactor, configure_logging
 from app.server import processes as serving
 from app.settings import Settings, load_settings
@@ -44,6 +45,7 @@ def serve(
             stderr_console().print_line(
                 f"assay serves at {url}: model {settings.model}, workers: {count}, data in {settings.data_dir}"
             )
+            _warn_of_missing_key(settings)
 
         event_loop.run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))
     stderr_console().print("assay has stopped")
@@ -54,9 +56,17 @@ def _work(jobs: int) -> None:
 
     def print_ready() -> None:
         stderr_console().print_line(f"worker is ready: {counted(jobs, 'concurrent job')}, model {settings.model}")
+        _warn_of_missing_key(settings)
 
     event_loop.run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
     stderr_console().print("worker has stopped")
+
+
+def _warn_of_missing_key(settings: Settings) -> None:
+    keys = check_keys(settings)
+    if keys.state is State.FAILED:
+        stderr_console().print_line(f"warning: {keys.detail}. Until then, jobs for {settings.model} are paused.")
+        stderr_console().print_line(keys.remedy)
 
 
 def listen(host: str, port: int) -> socket.socket:

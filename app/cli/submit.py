@@ -15,7 +15,7 @@ from app.console.errors import Exit, WrongUsage
 from app.console.estimates import print_estimates
 from app.console.event_loop import resumable
 from app.console.not_judged import print_not_judged
-from app.console.progress import JobBoard, ProgressBoard
+from app.console.progress import JobBoard, ProgressBoard, print_paused
 from app.console.scorecard import answer_table
 from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
 from assay_client import ApiError, Client, Job, Receipt
@@ -55,6 +55,8 @@ def submit(
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
+        for job in receipt.jobs:
+            stderr_console().print_line(f"{job.answer}  {client.url}/jobs/{job.id}")
         follow(client, {job.id: job.answer for job in receipt.jobs}, timeout_s=timeout, as_json=as_json)
 
 
@@ -72,6 +74,7 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
         print_json({"jobs": [dict(job.raw) for job, _ in ended], "results": [result for _, result in ended if result]})
     else:
         _print_scores(ended, client.url)
+    print_paused(jobs)
     incomplete = [job.id for job, result in ended if result is None or result.get("status") != "complete"]
     ids = f"{' '.join(incomplete[:5])}{' ...' * (len(incomplete) > 5)}"
     retry = f"Then judge again what is open: assay admin jobs --retry {ids}"

@@ -99,8 +99,14 @@ def read_supplied_pages(path: Path) -> list[UploadedPage]:
         raise WrongUsage(f"--sources {path}: {error}") from error
 
 
+def ignored_message(path: Path) -> str:
+    """Say why a file is not judged."""
+    is_loose = is_answer(path.name)
+    why = "it belongs into a folder with the name of its task" if is_loose else "it is not an answer_<k>.md"
+    return f"{path} is ignored: {why}"
+
+
 def report_ignored(paths: Iterable[Path]) -> None:
     """Warn on stderr about files that are not judged."""
     for path in paths:
-        message = f"warning: {path} is ignored: it is not an answer_<k>.md"
-        stderr_console().print_line(message)
+        stderr_console().print_line(f"warning: {ignored_message(path)}")

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 
 from answers.errors import AnswersNotFound, InvalidSubmission
 from answers.public_layout import ignored_files, read_folder
 from answers.submission import Submission
-from app.console.answer_files import report_ignored
+from app.console.answer_files import ignored_message, report_ignored
 from app.console.errors import ToolFailed, WrongUsage, require_folder
 from app.console.streams import suggestion
 from app.observability.logs import Redactor, configure_logging
-from app.settings import Settings, load_settings
+from app.settings import TASK_FOLDER, Settings, load_settings
 from judges.errors import ModelNotConfigured
+from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
 
 AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="Agent that wrote the answers.")]
@@ -35,20 +35,15 @@ CacheOption: TypeAlias = Annotated[
     typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
 ]
 JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with task files.")]
-EffortOption: TypeAlias = Annotated[
-    str | None,
+ModelOptions: TypeAlias = Annotated[
+    list[str] | None,
     typer.Option(
-        metavar="EFFORT",
-        help="Reasoning effort: none, minimal, low, medium, high, xhigh, max, or default for that of the provider "
-        "(default: ASSAY_REASONING_EFFORT, or max for the default model).",
+        "--model-option",
+        metavar="NAME=VALUE",
+        help="Parameter of model requests: effort (none, minimal, low, medium, high, xhigh, max, or default for that "
+        "of the provider), temperature, or max_tokens of a reply, including reasoning. For one role: "
+        "verify.effort=high, extract.temperature=0. Repeatable (default: ASSAY_MODEL_OPTIONS).",
     ),
-]
-TemperatureOption: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=2.0, help="Temperature (default: 0 if the model supports it).")
-]
-MaxOutputOption: TypeAlias = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, including reasoning (default: no limit)."),
 ]
 JudgeOption: TypeAlias = Annotated[
     str | None,
@@ -71,13 +66,8 @@ MaxPagesOption: TypeAlias = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParameterOptions:
-    """Options for the parameters of model requests. Their names are those of the settings."""
-
-    reasoning_effort: EffortOption = None
-    temperature: TemperatureOption = None
-    max_output_tokens: MaxOutputOption = None
+_MAX_NAMED: Final = 5
+"""Maximum number of ignored files that an error names."""
 
 
 def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:
@@ -86,9 +76,13 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
     ``judges`` takes precedence over the judge folders of the settings. ``evidence`` replaces the data folder.
 
     Raises:
-        WrongUsage: The folder of judges does not exist.
+        WrongUsage: The folder of judges does not exist, or a model option is invalid.
         InvalidSettings: A setting is invalid.
     """
+    try:
+        RunParameters.of_options(flags.get("model_options") or ())
+    except ValueError as error:
+        raise WrongUsage(f"--model-option {error}") from error
     settings = load_settings(**{name: value for name, value in flags.items() if value is not None})
     changes: dict[str, Any] = {}
     if judges is not None:
@@ -102,7 +96,7 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
 
 def task_folder(out: Path | None) -> Path:
     """Return the folder for new task files: ``out``, or the first folder of ASSAY_JUDGES, or ``judges.d``."""
-    return out or next(iter(load_settings().judges), Path("judges.d"))
+    return out or next(iter(load_settings().judges), TASK_FOLDER)
 
 
 def quiet_logging(settings: Settings) -> None:
@@ -166,9 +160,10 @@ def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
         return f"{suggestion(agent, agents)}\nSet another folder with --answers."
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
+    ignored = [ignored_message(path) for path in ignored_files(root, agent, task_ids)[:_MAX_NAMED]]
     prefix = "{}: " if len(missing) > 1 else ""
     hints = "\n".join(prefix.format(task_id) + suggestion(task_id, tasks) for task_id in missing)
-    return hints or "Answers are named answer_<k>.md, with k from 1."
+    return "\n".join(filter(None, (hints, *ignored))) or "Answers are named answer_<k>.md, with k from 1."
 
 
 def _folders(parent: Path) -> list[str]:

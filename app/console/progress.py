@@ -5,6 +5,7 @@ On a terminal the bars are updated in place. Otherwise (log file, pipe) each cha
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -13,6 +14,7 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from app.console.streams import counted, stderr_console
 from assay_client import Job
 
 LABEL_WIDTH = 34
@@ -122,8 +124,20 @@ class JobBoard:
         label = self._labels[job.id]
         if job.done:
             self._board.finish(label, _final_line(label, job))
+        elif job.is_paused:
+            self._board.update(self._labels[job.id], Step(stage=f"paused, {job.error.code if job.error else ''}"))
         elif job.status == "running":
             self._board.update(label, _step(job))
+
+
+def print_paused(jobs: Iterable[Job]) -> bool:
+    """Print on stderr why jobs are paused and how they continue, each reason once. Return whether any is paused."""
+    reasons = Counter(
+        f"{job.error.code}: {job.error.detail}" if job.error else "paused" for job in jobs if job.is_paused
+    )
+    for reason, number in reasons.items():
+        stderr_console().print(f"[yellow]{counted(number, 'job')} paused[/], {escape(reason)}", soft_wrap=True)
+    return bool(reasons)
 
 
 def _step(job: Job) -> Step:

@@ -98,10 +98,12 @@ async def model_test(
     model: str,
     *,
     observers: Sequence[RequestObserver] = (),
+    on_stage: Callable[[str], None] = lambda stage: None,
 ) -> tuple[ObservedRun, dict[str, Any]]:
     """Judge an answer and an empty one with a model, then test the task file with the extracted values.
 
-    Returns the run on the answer, and the report of ``field_test`` with the scores.
+    Returns the run on the answer, and the report of ``field_test`` with the scores. ``on_stage`` is called with a
+    description of each step before it.
 
     Raises:
         TrialFailed: the answer is too long, or the judge ended the child process or took too long.
@@ -112,13 +114,16 @@ async def model_test(
     replies: dict[str, str] = {}
     watching = (*observers, ExtractionRecorder(replies))
     judged = text_judge(runtime, judge, model, lambda client: ObservedLLM(client, watching))
+    on_stage("capturing the cited pages and judging the answer")
     base = observed_run(await judged(answer))
     recorded = dict(replies)
     pages = await texts_of(runtime, unique_urls(answer))
+    on_stage("judging an empty answer")
     try:
         empty: ObservedRun | str = observed_run(await judged(EMPTY_ANSWER))
     except JudgeBug as error:
         empty = _first_line(error)
+    on_stage("judging the answer with edited values and citations")
     tested = await field_test(judge.path, answer, pages, replies=recorded)
     estimate = _estimate(runtime.settings, base, pages, answer) if model == LEXICAL else None
     scores = scores_json(base, empty, estimate, fields=tested["fields"])

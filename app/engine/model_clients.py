@@ -20,10 +20,10 @@ from pydantic import SecretStr
 
 from app.settings import Settings
 from cache.pacing import FairLimit
-from judges.errors import ModelNotConfigured
-from judges.llm.cached import FolderReplyCache, JuryClient, ReplyCache
+from judges.errors import LLMError, LLMRejected, ModelNotConfigured
+from judges.llm.cached import CachedLLM, FolderReplyCache, JuryClient, ReplyCache
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
-from judges.llm.client import LLMClient
+from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.learned_formats import FormatFile
 from judges.llm.models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
@@ -86,6 +86,7 @@ class CombinedLimit:
             await self._first.__aexit__(kind, error, trace)
 
 
+_SMALL_MESSAGES: Final = ({"role": "user", "content": "Reply with the word yes."},)
 _LEAST_FAVOURABLE: Final = (CircuitState.OPEN, CircuitState.HALF_OPEN, CircuitState.UNTRIED, CircuitState.CLOSED)
 
 
@@ -227,6 +228,29 @@ class ModelClients:
                 continue
             if circuit.state(name.model) is CircuitState.OPEN:
                 raise not_sent_error(rejection) from rejection
+
+    async def check_key(self, model: str) -> None:
+        """Check that requests to ``model`` are possible, before pages are captured for them.
+
+        If no request was accepted yet and the server does not accept the key for its list of models, which is free,
+        one small request decides: some keys may be used for requests only. The client of the model must be open.
+
+        Raises:
+            LLMRejected: The server rejects the key, now or earlier.
+        """
+        self.check(model)
+        for name in parse_judge(model).members:
+            models, client = self._model_lists.get(name.provider), self._clients.get(name.provider)
+            untried = self._circuit(name.provider).state(name.model) is CircuitState.UNTRIED
+            if models is None or not untried or not isinstance(client, CachedLLM):
+                continue
+            await models.listed()
+            if models.is_rejected:
+                try:
+                    await client.remote.complete(LLMRequest(model=name.model, messages=_SMALL_MESSAGES))
+                except LLMError as error:
+                    if isinstance(error, LLMRejected) and rejects_all_requests(error):
+                        raise
 
     def state(self, model: str | None) -> CircuitState:
         """Return the state of the circuit breaker for ``model`` (None: that of the settings).

@@ -186,7 +186,7 @@ async def evaluate(
 async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
     """Return the client of the judge, and start the fork server if there is one."""
     client, _ = await runtime.models.open_client(str(judged_by))
-    runtime.models.check(str(judged_by))
+    await runtime.models.check_key(str(judged_by))
     if runtime.process_pool is not None:
         runtime.process_pool.start_in_background()
     return client

@@ -67,7 +67,7 @@ class UnexpectedReply(ClientError):
 
 
 class WaitTimeout(ClientError):
-    """Jobs did not finish in time. ``pending`` maps the id of each unfinished job to its last status."""
+    """Jobs did not finish in time. ``pending`` maps the id of each unfinished job to its last state."""
 
     def __init__(self, pending: Mapping[str, str]) -> None:
         states = ", ".join(f"{job_id} {status}" for job_id, status in pending.items())

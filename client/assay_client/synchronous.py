@@ -51,7 +51,7 @@ class Client(Operations):
         poll_s: float = wire.POLL_S,
         on_update: Callable[[Job], None] | None = None,
     ) -> list[Job]:
-        """Poll until all jobs have ended, and return them in the order of ``job_ids``.
+        """Poll until all jobs have ended or are paused, and return them in the order of ``job_ids``.
 
         If the server is busy, the request is repeated after its ``Retry-After`` time.
 

@@ -94,6 +94,11 @@ class Job:
     def done(self) -> bool:
         return self.status in TERMINAL
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it waits for somebody to fix what ``error`` says: a key, a model, a budget."""
+        return self.stage == "paused"
+
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Job:
         error = data.get("error")

@@ -20,7 +20,9 @@ class JobWait:
         self._on_update = on_update
 
     def pending(self) -> list[str]:
-        return [job_id for job_id, job in self._jobs.items() if job is None or not job.done]
+        """Return the ids of unfinished jobs; none if all of them are paused."""
+        unfinished = {job_id: job for job_id, job in self._jobs.items() if job is None or not job.done}
+        return [] if all(job is not None and job.is_paused for job in unfinished.values()) else list(unfinished)
 
     def update(self, job: Job) -> None:
         self._jobs[job.id] = job
@@ -51,4 +53,10 @@ class JobWait:
             WaitTimeout: The deadline has passed.
         """
         if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise WaitTimeout({job.id: job.status for job in self.jobs() if not job.done})
+            raise WaitTimeout({job.id: _state(job) for job in self.jobs() if not job.done})
+
+
+def _state(job: Job) -> str:
+    """Describe an unfinished job: its status, and in parentheses its stage or why it is paused."""
+    reason = f"{job.error.code}: {job.error.detail}" if job.is_paused and job.error is not None else job.stage
+    return f"{job.status} ({reason})" if reason else job.status

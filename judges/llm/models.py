@@ -20,7 +20,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
-from judges.errors import LLMError
+from judges.errors import LLMError, LLMRejected
 from judges.llm.pricing import Prices
 
 log = logging.getLogger(__name__)
@@ -164,7 +164,8 @@ class ListedModel:
 class ModelList:
     """Model list of a server, requested at most every ``LIST_AGE_S`` and with a deadline.
 
-    The list is empty if the server has none or does not respond in time.
+    The list is empty if the server has none or does not respond in time. ``is_rejected``: the server did not accept the
+    key the last time.
     """
 
     def __init__(self, backend: Any, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -172,6 +173,7 @@ class ModelList:
         self._provider: str = getattr(backend, "provider", "")
         self._clock = clock
         self._found: tuple[ListedModel, ...] = ()
+        self.is_rejected = False
         self._asked_at: float | None = None
         self._asking: asyncio.Task[None] | None = None
 
@@ -200,7 +202,9 @@ class ModelList:
         try:
             async with asyncio.timeout(LIST_DEADLINE_S):
                 self._found = read_models(await self._request())  # type: ignore[misc]
+            self.is_rejected = False
         except (OSError, ValueError, RecursionError, LLMError) as error:
+            self.is_rejected = isinstance(error, LLMRejected)
             log.debug("models not listed", extra={"provider": self._provider, "error": type(error).__name__})
         finally:
             self._asking = None

@@ -6,10 +6,12 @@ counted, looked up or sent, so that call log, cache key and request agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Final, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMRequest, role_of
@@ -26,6 +28,12 @@ ROLES: Final = ("verify", "extract")
 TOOLKIT_DEFAULTS: Final = frozenset({"o4-mini", DEFAULT_MODEL})
 """Past and present default models of the public toolkit. In a script they stand for the model of the run."""
 
+_OPTIONS: Final[Mapping[str, tuple[str, TypeAdapter[Any]]]] = {
+    "effort": ("reasoning_effort", TypeAdapter(Effort)),
+    "temperature": ("temperature", TypeAdapter(Annotated[float, Field(ge=0, le=2)])),
+    "max_tokens": ("max_output_tokens", TypeAdapter(Annotated[int, Field(ge=1, le=10_000_000)])),
+}
+"""Names of model options, with the parameter and the type of its values."""
 _LIMITS: Final = ("max_tokens", "max_completion_tokens")
 
 
@@ -80,6 +88,32 @@ class RunParameters:
         return {**sent, OWN_ROLE: asdict(self.set_for(OWN_ROLE))}
 
     @classmethod
+    def of_options(cls, options: Iterable[str]) -> Self:
+        """Return the parameters of options ``NAME=VALUE`` or ``ROLE.NAME=VALUE``; a later one overrides an earlier one.
+
+        The names are effort, temperature and max_tokens (of a reply, including reasoning).
+
+        Raises:
+            ValueError: An option has another form, an unknown role or name, or an invalid value.
+        """
+        by_role: dict[str, dict[str, Any]] = {}
+        for option in options:
+            key, separator, value = option.partition("=")
+            role, _, name = key.strip().rpartition(".")
+            if not separator or role not in ("", *ROLES) or name not in _OPTIONS:
+                raise ValueError(
+                    f"{option!r}: use NAME=VALUE, or ROLE.NAME=VALUE for one role ({', '.join(ROLES)}); "
+                    f"the names are {', '.join(_OPTIONS)}"
+                )
+            field_name, kind = _OPTIONS[name]
+            try:
+                by_role.setdefault(role, {})[field_name] = kind.validate_python(value.strip())
+            except ValidationError as error:
+                raise ValueError(f"{option!r}: {error.errors()[0]['msg']}") from None
+        every = Parameters(**by_role.pop("", {}))
+        return cls(every=every, roles={role: Parameters(**values) for role, values in by_role.items()})
+
+    @classmethod
     def of_result(cls, result: Mapping[str, Any]) -> Self | None:
         """Return the parameters that a result was judged with; None if it does not contain them."""
         written = parameters_of(result)
@@ -114,7 +148,8 @@ class RequestParameters:
         without_effort = next((name for name, each in providers.items() if each == "bedrock"), None)
         if without_effort is not None and has_effort:
             raise ModelNotConfigured(
-                f"bedrock/{without_effort} supports no reasoning effort: unset ASSAY_REASONING_EFFORT"
+                f"bedrock/{without_effort} supports no reasoning effort: "
+                "remove effort from ASSAY_MODEL_OPTIONS or --model-option"
             )
         self._sent_for, self._set_for = lru_cache(parameters.sent_for), lru_cache(parameters.set_for)
         self._providers = providers

@@ -123,6 +123,8 @@ class StandInLLM:
         if request.method == "GET" and request.path == "/healthz":
             return response(200, {"calls": len(self.calls)})
         if request.method == "GET" and request.path.endswith("/models") and self.models is not None:
+            if self.api_key not in (None, request.headers.get("authorization", "").removeprefix("Bearer ")):
+                return response(401, _error("Incorrect API key provided", "invalid_api_key"))
             return response(200, {"object": "list", "data": self.models})
         if request.method != "POST" or not request.path.split("?")[0].endswith("/chat/completions"):
             return response(404, _error("no such path", "not_found"))

@@ -144,7 +144,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     settings = runtime.settings
     judged_by = parse_judge(options.model or settings.model)
     client, _ = await runtime.models.open_client(str(judged_by))
-    runtime.models.check(str(judged_by))
+    await runtime.models.check_key(str(judged_by))
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     parameters = RequestParameters(settings.parameters, judged_by.providers)
     llm = ObservedLLM(options.job_client(client), (meter, rejections), prepare=parameters.add_to)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
-from app.console.judging_options import ParameterOptions, judging_settings, quiet_logging
+from app.console.judging_options import ModelOptions, judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stdout_console
 from app.features.meta_eval.cli_bench import VOTES, PartialOption, measure_all, print_tables, scan
@@ -35,7 +34,7 @@ def measure(
             help="provider/model to measure; repeatable. Without it, only recorded verdicts are measured.",
         ),
     ] = None,
-    parameters: ParameterOptions,
+    model_option: ModelOptions = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     partial: PartialOption = PartialRule.FAILED,
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
@@ -44,7 +43,7 @@ def measure(
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
     models = list(dict.fromkeys(model or ()))
     label_set = scan(labels, labels.stem)
-    settings = judging_settings(model=models[0] if models else None, **asdict(parameters))
+    settings = judging_settings(model=models[0] if models else None, model_options=model_option)
     quiet_logging(settings)
     run = Measurement(sets=[label_set], models=models, rule=partial, votes=votes)
     measure_all(run, settings)

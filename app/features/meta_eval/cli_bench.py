@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,7 +20,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.estimates import range_text, usd_text
-from app.console.judging_options import ParameterOptions, ReplayBudgetOption, judging_settings, quiet_logging
+from app.console.judging_options import ModelOptions, ReplayBudgetOption, judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
@@ -108,7 +108,7 @@ def bench(
     claims: _Claims,
     model: _ModelOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
-    parameters: ParameterOptions,
+    model_option: ModelOptions = None,
     budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     out: _OutOption = None,
@@ -125,7 +125,7 @@ def bench(
         if path.suffix not in _OUT_SUFFIXES:
             raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
     sets = [scan(path, name, claims.sample) for path, name in _names(claims.labels).items()]
-    settings = judging_settings(model=models[0] if models else None, budget_usd=budget, **asdict(parameters))
+    settings = judging_settings(model=models[0] if models else None, budget_usd=budget, model_options=model_option)
     quiet_logging(settings)
     run = Measurement(sets=sets, models=models, rule=claims.partial, votes=votes, listed=0)
     if dry_run:

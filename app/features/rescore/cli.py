@@ -12,10 +12,10 @@ from rich.markup import escape
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.event_loop import resumable
-from app.console.progress import JobBoard, ProgressBoard
+from app.console.progress import JobBoard, ProgressBoard, print_paused
 from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
-from assay_client import Client, Job
+from assay_client import Client
 
 _MAX_FLIPS = 50
 
@@ -79,34 +79,12 @@ def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
     answers = client.get_rescore(rescore_id)["answers"]
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
     stderr_console().print(f"{rescore_id}: {counted(len(labels), 'answer')}", markup=False)
-    waiting = set(labels)
     again = f"assay results rescore {rescore_id}"
     interrupted = resumable(f"The rescore continues on the server. To see it: {again}; to stop it: {again} --cancel")
     with interrupted, ProgressBoard(stderr_console(), len(labels)) as board:
-        jobs_board = JobBoard(board, labels)
-
-        def show(job: Job) -> None:
-            jobs_board.show(job)
-            is_out_of_budget = job.stage == "paused" and job.error is not None and job.error.code == "BUDGET"
-            if job.done or is_out_of_budget:
-                waiting.discard(job.id)
-            else:
-                waiting.add(job.id)
-            if is_out_of_budget and not waiting:
-                raise _BudgetReached(job.error.detail if job.error else "")
-
-        try:
-            client.wait(labels, timeout_s=timeout_s, on_update=show)
-        except _BudgetReached as reached:
-            stderr_console().print(
-                f"paused: {reached}. Raise the budget of submission {rescore_id}, or cancel the rest with "
-                f"`assay results rescore {rescore_id} --cancel`.",
-                markup=False,
-            )
-
-
-class _BudgetReached(Exception):
-    """All unfinished jobs are paused because of a budget."""
+        jobs = client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
+    if print_paused(jobs):
+        stderr_console().print(f"To cancel the rest: {again} --cancel", markup=False)
 
 
 def _print(document: Mapping[str, Any]) -> None:

@@ -22,6 +22,7 @@ from app.console.judging_options import (
     no_judge,
     quiet_logging,
 )
+from app.console.not_judged import print_not_judged
 from app.console.streams import counted, print_json, print_line, stderr_console
 from app.demo.expected import examples_dir, page_texts
 from app.engine.judge_files import load_catalogue
@@ -55,13 +56,13 @@ def test_judge(
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
-    report = event_loop.run(_run_test(settings, judge, text, texts))
+    result, report = event_loop.run(_run_test(settings, judge, text, texts))
     base, fields, scores = (report[part] for part in ("base", "fields", "scores"))
     # Without a passing claim, the findings could be about a fault or a failed extraction, and not about the task.
     if not base["passed"] and base["not_judged"]:
+        print_not_judged([result], again="Or give the texts of the pages with --pages, then no page is captured.")
         raise Incomplete(
-            f"no claim of this answer passes; not judged: {counted(len(base['not_judged']), 'leaf', 'leaves')}",
-            hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
+            f"no claim of this answer passes; not judged: {counted(len(base['not_judged']), 'leaf', 'leaves')}"
         )
     if not base["passed"] and not base["with_pages"]:
         raise WrongUsage(
@@ -110,14 +111,16 @@ def _read_input(
     return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
 
-async def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None) -> dict[str, Any]:
+async def _run_test(
+    settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None
+) -> tuple[Mapping[str, Any], dict[str, Any]]:
+    """Return the result of the answer, and the report of the test."""
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings, catalogue=JudgeCatalogue()))
         if pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, pages))
-        stack.enter_context(stderr_console().status("judging the answer, then every edit of it"))
-        _, report = await model_test(runtime, judge, answer, settings.model)
-        return report
+        base, report = await model_test(runtime, judge, answer, settings.model, on_stage=stderr_console().print_line)
+        return base.result, report
 
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:

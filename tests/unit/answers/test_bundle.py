@@ -52,10 +52,16 @@ def test_folder_gives_one_submission_per_task_in_natural_order(tmp_path: Path) -
 def test_other_files_are_not_answers_and_are_listed_unless_they_are_hidden_or_metadata(tmp_path: Path) -> None:
     extra: dict[str, str | bytes] = {"demo/t1/notes.txt": "x", "demo/t1/.draft.md": "x", "demo/.git/answer_1.md": "x"}
     extra |= {"demo/t1/answer_01.md": "x", "demo/t1/final.md": "x", "demo/t1/answer_2.meta.json": "{}"}
-    write(tmp_path, {**LAYOUT, **extra, "demo/readme.md": "x", "demo/t3/notes.txt": "x"})
+    write(tmp_path, {**LAYOUT, **extra, "demo/readme.md": "x", "demo/answer_1.md": "x", "demo/t3/notes.txt": "x"})
     assert listing(read_folder(tmp_path, "demo")) == listing(read_folder(write(tmp_path / "plain", LAYOUT), "demo"))
     ignored = [path.relative_to(tmp_path).as_posix() for path in ignored_files(tmp_path, "demo")]
-    assert ignored == ["demo/t1/answer_01.md", "demo/t1/final.md", "demo/t1/notes.txt", "demo/t3/notes.txt"]
+    assert ignored == [
+        "demo/answer_1.md",
+        "demo/t1/answer_01.md",
+        "demo/t1/final.md",
+        "demo/t1/notes.txt",
+        "demo/t3/notes.txt",
+    ]
     assert ignored_files(tmp_path, "demo", ["t2"]) == []
 
 

@@ -136,11 +136,30 @@ def test_wait_polls_only_open_jobs_and_keeps_their_order(connect: Callable[..., 
     assert [job.id for job in updates] == polls
 
 
+def test_wait_ends_when_all_unfinished_jobs_are_paused(connect: Callable[..., Any]) -> None:
+    polls: list[str] = []
+    error = {"code": "BUDGET", "detail": "Raise it"}
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        job_id = request.url.path.rpartition("/")[2]
+        polls.append(job_id)
+        if job_id == "other" and polls.count("other") < 3:
+            return httpx.Response(200, json=job_json(job_id))
+        if job_id == "other":
+            return httpx.Response(200, json=job_json(job_id, "succeeded"))
+        return httpx.Response(200, json=job_json(job_id, "queued", stage="paused", error=error))
+
+    jobs = connect(handler).wait(["paused", "other"], poll_s=0)
+
+    assert [(job.status, job.is_paused) for job in jobs] == [("queued", True), ("succeeded", False)]
+    assert polls == ["paused", "other"] * 3
+
+
 def test_wait_times_out_and_names_the_open_jobs(connect: Callable[..., Any]) -> None:
     with pytest.raises(WaitTimeout) as caught:
         connect(respond_with(200, job_json())).wait(["j1"], timeout_s=0, poll_s=0)
 
-    assert caught.value.pending == {"j1": "running"}
+    assert caught.value.pending == {"j1": "running (judging)"}
 
 
 def test_events_are_read_until_the_stream_ends(connect: Callable[..., Any]) -> None:

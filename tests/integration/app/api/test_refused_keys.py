@@ -9,8 +9,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.server.application import create_app
+from app.storage.database import Database
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -21,8 +23,10 @@ pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("patient_circuits")]
 
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 JOBS = 4
-ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(JOBS)]
-"""A wrong key, as a proxy passes it on."""
+ANSWERS = [
+    {"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time (https://example.org/france)."}
+    for nth in range(JOBS)
+]
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
@@ -53,10 +57,17 @@ def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
     yield started
 
 
-async def test_invalid_key_costs_one_request_and_jobs_finish_with_a_valid_one(serve: Serve, model: StandInLLM):
+@pytest.mark.parametrize("lists_models", [True, False])
+async def test_invalid_key_costs_one_request_and_jobs_finish_with_a_valid_one(
+    serve: Serve, model: StandInLLM, database: Database, lists_models: bool
+):
+    model.models = [] if lists_models else None
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
         paused = await wait_until_paused(api, job_ids)
+    async with database.begin() as connection:
+        captured = (await connection.execute(text("SELECT count(*) FROM captures"))).scalar_one()
+    assert captured == (0 if lists_models else 1)  # a server with a list rejects the key before pages are captured
     assert {(job["status"], job["attempts"], job["error"]["code"]) for job in paused} == {("queued", 0, "LLM_REJECTED")}
     assert all("the key is wrong or revoked" in job["error"]["detail"] for job in paused)
     async with serve("key-b") as api:

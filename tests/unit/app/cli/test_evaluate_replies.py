@@ -73,7 +73,7 @@ def test_result_is_reused_only_for_the_same_parameters(
     again = ("evaluate", "--agent", "otter", "--judges", "judges", "--model", "openai/gpt-6-luna")
     assert evaluate().code == assay(*again).code == 0
     assert len(model.calls) == VOTES
-    assert assay(*again, "--max-output-tokens", "5000").code == 0
+    assert assay(*again, "--model-option", "max_tokens=5000").code == 0
     assert len(model.calls) == 2 * VOTES
 
 
