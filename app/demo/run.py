@@ -217,7 +217,7 @@ async def running_service(environment: Mapping[str, str], log: Path, *, api_key:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         process = await asyncio.create_subprocess_exec(
-            "env", *settings, sys.executable, "-m", "app.cli", "serve", "--host", HOST, "--port", str(port),
+            "env", *settings, sys.executable, "-m", "assay", "serve", "--host", HOST, "--port", str(port),
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     url = f"http://{HOST}:{port}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.architecture.sources import ROOT
-from tests.fakes.environments import environment_with
+from tests.fakes.environments import build_wheel, environment_with
 from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for, running_service
 from tests.fakes.sandbox import sandbox_variables
@@ -61,13 +60,6 @@ print("done")
 """
 
 
-def wheel(project: Path, folder: Path) -> Path:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(command, cwd=project, check=True, capture_output=True, timeout=120)
-    [built] = folder.glob("*.whl")
-    return built
-
-
 def top_level(path: Path) -> set[str]:
     with zipfile.ZipFile(path) as archive:
         return {name.partition("/")[0] for name in archive.namelist() if ".dist-info" not in name}
@@ -75,7 +67,7 @@ def top_level(path: Path) -> set[str]:
 
 @pytest.fixture(scope="module")
 def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return wheel(ROOT / "client", tmp_path_factory.mktemp("client"))
+    return build_wheel(ROOT / "client", tmp_path_factory.mktemp("client"))
 
 
 def test_client_wheel_contains_one_package_and_needs_httpx(client_wheel: Path):
@@ -85,11 +77,6 @@ def test_client_wheel_contains_one_package_and_needs_httpx(client_wheel: Path):
         [document] = [name for name in archive.namelist() if name.endswith("METADATA")]
         needs = metadata.PathDistribution(zipfile.Path(archive, document.removesuffix("METADATA"))).requires or []
     assert [Requirement(one).name for one in needs] == ["httpx"]
-
-
-def test_service_wheel_contains_its_packages_and_the_client(tmp_path: Path):
-    packages = {"answers", "app", "assay_client", "cache", "judges", "mind2web2", "rubrics"}
-    assert top_level(wheel(ROOT, tmp_path)) == packages
 
 
 @pytest.fixture(scope="module")

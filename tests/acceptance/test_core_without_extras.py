@@ -1,22 +1,29 @@
-"""The program in an environment with only the packages of the core, without the extras."""
+"""The wheel in an environment with only the packages of the core, without the extras.
+
+Our packages must work beside those of a user with the same names, in the working directory and in ``PYTHONPATH``.
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.environments import environment_with
+from tests.architecture.sources import ROOT
+from tests.fakes.environments import build_wheel, environment_with
 from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for
 from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = [pytest.mark.postgres, pytest.mark.browser]
 
+OUR_NAMES = ("answers", "app", "cache", "judges", "rubrics")
 JUDGE = """
 from judges.registry import judge
 
@@ -30,13 +37,19 @@ async def sky(ctx):
 def python() -> Iterator[Path]:
     """Interpreter with the installed project and the dependencies of its core. The database account can read it."""
     folder = service_folder("assay-environment-")
-    yield environment_with(folder, ["assay"]).python
+    core = [one for one in metadata.requires("assay") or () if "extra ==" not in one]
+    environment = environment_with(folder, core)
+    with zipfile.ZipFile(build_wheel(ROOT, folder)) as archive:
+        archive.extractall(environment.site_packages)
+    yield environment.python
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
 def home(service_home: Path) -> Path:
-    (service_home / "judges").mkdir()
+    for name in OUR_NAMES:
+        (service_home / name).mkdir()
+        (service_home / name / "__init__.py").write_text("raise RuntimeError('a package of the user')\n")
     (service_home / "judges" / "sky.py").write_text(JUDGE)
     for agent, text in (("me", "It is blue."), ("you", "It is green.")):
         (service_home / "answers" / agent / "sky").mkdir(parents=True)
@@ -45,9 +58,17 @@ def home(service_home: Path) -> Path:
 
 
 def run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = environment_for(home, ASSAY_JUDGES=str(home / "judges"), **sandbox_variables())
-    command = [str(python), "-m", "app.cli", *arguments]
+    environment = environment_for(home, ASSAY_JUDGES=str(home / "judges"), PYTHONPATH=str(home), **sandbox_variables())
+    command = [str(python), "-m", "assay", *arguments]
     return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def test_site_packages_contain_only_names_of_this_project(python: Path):
+    [site] = python.parents[1].glob("lib/python*/site-packages")
+    ours = {path.name for path in site.iterdir() if not path.is_symlink() and path.suffix != ".dist-info"}
+    assert ours == {"assay", "assay_client", "mind2web2"}
+    imports = "import mind2web2; from mind2web2 import Evaluator"
+    subprocess.run([str(python), "-c", imports], check=True, timeout=120)
 
 
 def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):

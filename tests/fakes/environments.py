@@ -31,6 +31,14 @@ def environment_with(folder: Path, requirements: Iterable[str]) -> Environment:
     return Environment(python=folder / "bin" / "python", site_packages=site)
 
 
+def build_wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project into a folder."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=project, check=True, capture_output=True, timeout=120)
+    [built] = folder.glob("*.whl")
+    return built
+
+
 def _closure(requirements: Iterable[Requirement]) -> list[metadata.Distribution]:
     found: dict[str, metadata.Distribution] = {}
     done: set[tuple[str, str]] = set()

@@ -6,6 +6,7 @@ contract that the tests follow. The import needs no key, no browser and no netwo
 
 from __future__ import annotations
 
+import assay  # noqa: F401 - makes judges, cache and our other packages importable
 from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.eval_toolkit import EvaluatorConfig
 from mind2web2.evaluator import (
