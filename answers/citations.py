@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
@@ -104,8 +105,8 @@ class CitationKind(StrEnum):
 class Citation:
     """URL in an answer, with its position.
 
-    ``text[start:end]`` (in characters) is the URL as written, or the whole reference for ``REFERENCE``. ``label`` is
-    the text of the link (first 300 characters) or the name of the definition or footnote, else empty.
+    ``text[start:end]`` (in characters) is the URL or identifier as written, or the whole reference for ``REFERENCE``.
+    ``label`` is the text of the link (first 300 characters) or the name of the definition or footnote, else empty.
     """
 
     url: str
@@ -113,12 +114,19 @@ class Citation:
     end: int
     kind: CitationKind
     label: str = ""
+    truncated: bool = False
+    """Whether the answer contains only a part of the URL: ``url`` is the part before the omission."""
 
 
 def citations(text: str) -> tuple[Citation, ...]:
-    """Return all citations of an answer, in text order."""
+    """Return all citations of an answer, in text order.
+
+    A URL that is cut off, as in ``https://a.example/annual-rep...``, has the URL of the only citation that completes it.
+    """
     structure = MarkdownStructure(text)
     cited = _Finder(structure).run()
+    if any(each.truncated for each in cited):
+        _complete(text, cited)
     targets: dict[str, str] = {}
     for each in cited:
         if each.kind is CitationKind.DEFINITION:
@@ -153,12 +161,32 @@ def _references(structure: MarkdownStructure, targets: dict[str, str]) -> Iterat
             yield Citation(url=targets[key], start=span.start, end=span.end, kind=kind, label=span.label)
 
 
+_MAX_COMPLETIONS = 50
+
+
+def _complete(text: str, cited: list[Citation]) -> None:
+    complete = sorted({each.url for each in cited if not each.truncated})
+    for index, each in enumerate(cited):
+        if each.truncated:
+            parts = _OMISSION.split(text[each.start : each.end])
+            first = bisect_left(complete, each.url)
+            found = [
+                url
+                for url in complete[first : first + _MAX_COMPLETIONS]
+                if url.startswith(each.url) and url.endswith(parts[-1] if len(parts) > 1 else "")
+            ]
+            found = [url for url in found if url != each.url] or found
+            if len(found) == 1:
+                cited[index] = replace(each, url=found[0], truncated=False)
+
+
 _LINK_BEFORE = re.compile(r"\]\(\s{0,4}<?\Z")
 _ATTRIBUTE_BEFORE = re.compile(r"[\w-]=[\"']\Z")
 _LOOK_BACK = 8
 _PART_CHARS = 50_000
 """Characters that are searched at once, in 4 ms."""
-_SPACE = re.compile(r"\s")
+_SPACE = re.compile(r"(?<!doi:)(?<!xiv:)(?<!mid:)(?<!cid:)(?<!doi)(?<!mid)(?<!rfc)\s", re.IGNORECASE)
+"""White space that is not within an identifier."""
 
 
 class _Finder:
@@ -166,6 +194,7 @@ class _Finder:
 
     def __init__(self, structure: MarkdownStructure) -> None:
         self._text = structure.text
+        self._last = len(structure.text.rstrip())
         self._labels = structure.link_labels()
         self._definitions = structure.definitions()
         self._footnotes = iter(structure.footnotes())
@@ -182,13 +211,14 @@ class _Finder:
         while at < len(self._text):
             space = _SPACE.search(self._text, at + _PART_CHARS)
             end = len(self._text) if space is None else space.start()
-            while (begin := URL_START.search(self._text, at, end)) is not None:
-                at = max(self._take(begin.start()), begin.end())
+            while (begin := _START.search(self._text, at, end)) is not None:
+                at = max(self._take(begin), begin.end())
             at = max(at, end)
         return self._found
 
-    def _take(self, start: int) -> int:
-        """Record the URL that starts at ``start``. Return the position at which to continue."""
+    def _take(self, begin: re.Match[str]) -> int:
+        """Record the URL or identifier that starts at ``begin``. Return the position at which to continue."""
+        start = begin.start()
         before = self._text[max(0, start - _LOOK_BACK) : start]
         in_angles = enclosed_end(self._text, start, ">") if before.endswith("<") else None
         link = _LINK_BEFORE.search(before)
@@ -205,8 +235,17 @@ class _Finder:
             if end is not None:
                 self._note(start, end, CitationKind.HTML)
                 return end
-        end, resume = bare_end(self._text, start, self._spans)
-        self._note(start, end, *self._context(start, CitationKind.BARE))
+        if begin.lastgroup in {None, "doi"}:
+            end, resume = bare_end(self._text, begin.start(begin.lastgroup or 0), self._spans)
+        else:
+            end = resume = begin.end()
+        written = self._text[start:end]
+        is_last = end == self._last and before[-1:] in {"(", "<"}
+        if is_last and link is not None:
+            self._note_link(start, end, close=start - len(link[0]), is_cut=True)
+        else:
+            is_cut = is_last or written.count("(") > written.count(")")
+            self._note(start, end, *self._context(start, CitationKind.BARE), is_cut=is_cut)
         return resume
 
     def _context(self, start: int, kind: CitationKind) -> tuple[CitationKind, str]:
@@ -219,29 +258,59 @@ class _Finder:
             return CitationKind.FOOTNOTE, self._footnote.label
         return kind, ""
 
-    def _note_link(self, start: int, end: int, *, close: int) -> None:
+    def _note_link(self, start: int, end: int, *, close: int, is_cut: bool = False) -> None:
         opened = self._labels.get(close)
         if opened is None:
-            self._note(start, end, CitationKind.LINK)
+            self._note(start, end, CitationKind.LINK, is_cut=is_cut)
             return
         # A URL in the text of a link is not a citation. It is often shortened for display.
         while self._found and self._found[-1].start > opened and self._found[-1].kind is CitationKind.BARE:
             self._found.pop()
         kind = CitationKind.IMAGE if self._text[opened - 1 : opened] == "!" else CitationKind.LINK
-        self._note(start, end, kind, self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)])
+        self._note(start, end, kind, self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)], is_cut=is_cut)
 
-    def _note(self, start: int, end: int, kind: CitationKind, label: str = "") -> None:
+    def _note(self, start: int, end: int, kind: CitationKind, label: str = "", *, is_cut: bool = False) -> None:
         self._spans.append((start, end))
-        url = clean(self._text[start:end])
+        written = self._text[start:end]
+        shown = _OMISSION.split(written, 1)[0]
+        is_cut = is_cut or shown != written or _ELLIPSIS.match(self._text, end) is not None
+        url = clean(shown)
         if url is not None:
-            self._found.append(Citation(url=url, start=start, end=end, kind=kind, label=label))
+            self._found.append(Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut))
 
 
 MAX_URL_CHARS = 4096
 """Longer URLs are not citations. Browsers and servers need not accept them."""
 
-URL_START = re.compile(r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])", re.IGNORECASE)
-"""Start of a URL: a scheme at any position, or ``www.`` at the start of a word."""
+_TOP_LEVEL = (
+    "com|org|net|edu|gov|int|mil|info|biz|name|pro|museum|coop|aero|io|ai|dev|app|tech|news|blog|shop|site|online|cloud"
+    "|wiki|health|science|xyz|media|world|live|art|bank|law|page|report|agency|eu|uk|us|a[cdefgilmoqrtuwxz]"
+    "|b[abdefghijmnorstvwyz]|c[adfghiklmnoruvwxyz]|d[ejkmoz]|e[cegrst]|f[ijkmor]|g[abdefghilmnpqrstuwy]|h[kmnrtu]"
+    "|i[delmnqrst]|j[emop]|k[eghimnprwyz]|l[abcikrstuvy]|m[acegkhnopqrstuvwxyz]|n[acefgilopruz]|om|p[aefgkmnrtw]|qa"
+    "|r[eouw]|s[abcdegiklmnrtuvxyz]|t[cdghjklmnortvwz]|u[agyz]|v[aceginu]|w[fs]|y[et]|z[amw]"
+)
+"""Top-level domains of addresses without a scheme. Those that are also suffixes of files, such as ``md``, are missing."""
+_LANDING_PAGES = {
+    "doi": "https://doi.org/{}",
+    "arxiv": "https://arxiv.org/abs/{}",
+    "pmid": "https://pubmed.ncbi.nlm.nih.gov/{}/",
+    "pmcid": "https://pmc.ncbi.nlm.nih.gov/articles/PMC{}/",
+    "rfc": "https://www.rfc-editor.org/rfc/rfc{}",
+}
+_START = re.compile(
+    r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])"
+    rf"|(?<![\w.@/:~#?=&%+-])(?-i:(?:[A-Za-z0-9][a-z0-9-]{{0,62}}\.){{1,6}}(?:{_TOP_LEVEL})/(?=[\w~@%]))"
+    r"|(?<![A-Za-z0-9_/.:@-])(?:"
+    r"(?:doi(?::\s?|\s)|(?<!version )(?=10\.\d{4,9}/\S{0,80}[a-z])(?=10\.\d{4,9}/\S{0,80}\d)(?=10\.\S{11}))"
+    r"(?=10\.\d{4,9}[./])(?P<doi>)"
+    r"|arxiv:\s?(?P<arxiv>\d{4}\.\d{4,5}(?:v\d{1,2})?|[a-z-]{2,12}(?:\.[a-z]{2})?/\d{7})(?![\w/])"
+    r"|pmid(?::\s?|\s)(?P<pmid>\d{5,8})(?!\w)|(?:pmcid(?::\s?|\s))?pmc(?P<pmcid>\d{4,8})(?!\w)"
+    r"|rfc[ -]?(?P<rfc>\d{2,4})(?!\w))",
+    re.IGNORECASE,
+)
+"""Start of a URL (scheme, ``www.`` or a name with a known top-level domain before a path), or an identifier."""
+_OMISSION = re.compile(r"\u2026|\.{3,}(?=/|\Z)")
+_ELLIPSIS = re.compile(r"\u2026|\.{3}")
 
 # White space, characters that are invalid in URLs, and the quotes, brackets, full stops and commas of other scripts,
 # which often follow a URL without a space. Characters that also occur in page titles, such as the middle dot, are not
@@ -424,21 +493,26 @@ def enclosed_end(text: str, start: int, closer: str) -> int | None:
 
 
 def clean(written: str) -> str | None:
-    r"""Return the URL for a text as written, or None if it is not a URL.
+    r"""Return the URL for a text as written, or None if it is neither a URL nor an identifier of a publication.
 
-    Removes Markdown escapes, replaces ``&amp;`` and adds a scheme to ``www.``. Case, percent-encoding and non-ASCII
-    names do not change.
+    Removes Markdown escapes, replaces ``&amp;`` and adds a missing scheme. Case, percent-encoding and non-ASCII names
+    do not change.
 
     >>> clean(r"www.example.org/a\_b?x=1&amp;y=2")
     'https://www.example.org/a_b?x=1&y=2'
+    >>> clean("PMID: 12345678")
+    'https://pubmed.ncbi.nlm.nih.gov/12345678/'
     >>> clean("https://...") is None
     True
     """
-    if len(written) > MAX_URL_CHARS:
+    begin = _START.match(written) if len(written) <= MAX_URL_CHARS else None
+    if begin is None:
         return None
     url = _ESCAPED.sub(lambda match: match[0][1], written) if "\\" in written else written
     url = url.replace("&amp;", "&")
-    if url[:4].lower() == "www.":
+    if begin.lastgroup is not None:
+        url = _LANDING_PAGES[begin.lastgroup].format(begin[begin.lastgroup] or url[begin.end() :])
+    elif "://" not in begin[0]:
         url = f"https://{url}"
     match = _HOST.match(url)
     return url if match is not None and any(map(str.isalnum, match["host"])) else None

@@ -18,6 +18,23 @@ from answers.errors import TooManyParts
 MAX_LINES = 60_000
 
 
+_LABELS = (
+    r"sources?|references?|refs?\.?|via|links?|urls?|citations?|cited from|read more|more info(?:rmation)?|see(?: also)?"
+    r"|further reading|retrieved from|from|archived|available (?:at|from|online)|based on|according to|origin"
+    r"|quellen?|belege?|nachweise?|siehe|fuentes?|fontes?|fonti|bron(?:nen)?|källor?|kilder?|lähteet|źródł[oa]|zdroje"
+    r"|источник(?:и)?|ссылк[аи]|المصد[ا]?ر|المصادر|출처|참고|[一-龥]{0,4}(?:来源|來源|出处|出處|出典|参考|參考|参照|引用元?|链接|連結|网址|網址|见|參見)"
+    r"|参考(?:文献|资料|链接)|情報源"
+)
+SOURCE_LABEL = re.compile(
+    rf"(?:[^\w<\n]|<[^<>\n]{{1,80}}>){{0,12}}(?:(?!{_LABELS})[^\W\d_]{{2,12}}[ ]){{0,2}}(?:{_LABELS})"
+    r"(?:\(s\)|\(n\))?(?:[ ]?(?:\d{1,3}|\([^()\n]{0,40}\)|for [^\n:：]{1,30}))?[*_ \t]{0,6}"
+    r"(?:[:：]|[–—-][ ](?=.{0,80}https?:)|(?=<?https?://))",
+    re.I,
+)
+"""Start of a line that names the sources of the statements near it, such as ``**Source:**``."""
+_LINK_LINE = re.compile(r"\W{0,6}(?:https?:|www\.)|[ \t]*\[")
+
+
 class LineKind(StrEnum):
     """Role of a line."""
 
@@ -42,14 +59,22 @@ class Line(NamedTuple):
     level: int
     """Level of a heading, else 0."""
     after_blank: bool
+    indent: int
+    """Columns before the content or the list marker."""
 
 
 class Block(NamedTuple):
-    """Lines that form one paragraph, list item, heading or table row: ``text[start:end]``."""
+    """Lines that form one paragraph, list item, heading or table row: ``text[start:end]``.
+
+    ``level``, ``after_blank`` and ``indent`` are those of the first line.
+    """
 
     start: int
     end: int
     kind: LineKind
+    level: int
+    after_blank: bool
+    indent: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +88,7 @@ class Layout:
 
 _LINE = re.compile(r"[^\n]+")
 _QUOTE = re.compile(r"(?>(?:[ \t]{0,8}>)*)[ \t]*+")
-_ITEM = re.compile(r"(?:[-*+•‣◦·▪][ \t]+|\d{1,4}(?:[.)][ \t]+|[、．]))(?:\[[ xX]\][ \t]+)?")
+_ITEM = re.compile(r"(?:[-*+•‣◦·▪:][ \t]+|\d{1,4}(?:[.)][ \t]+|[、．]))(?:\[[ xX]\][ \t]+)?")
 _FENCE = re.compile(r"(`{3,}|~{3,})[ \t]*([^\s`]{0,40})[^`]*\Z")
 _HEADING = re.compile(r"(#{1,6})(?:[ \t]+|\Z)")
 _RULE = re.compile(r"(?:={3,}|-{3,}|\*{3,}|_{3,}|(?:[-*_][ \t]+){2,40}[-*_])\s*")
@@ -84,7 +109,7 @@ def read_layout(text: str) -> Layout:
     for line in lines:
         if line.kind is LineKind.CODE:
             _mask(masked, line.start, line.end)
-    blocks = list(_blocks(lines))
+    blocks = list(_blocks(text, lines))
     for block in blocks:
         _mask_code_spans(text, block, masked)
         _mask_mathematics(text, block, masked)
@@ -98,7 +123,7 @@ def _mask(masked: bytearray, start: int, end: int) -> None:
 
 def _lines(text: str) -> Iterator[Line]:
     """Yield the lines. A fence around a whole report (```` ```markdown ````) is not code."""
-    fence, in_list, in_table, end_before = "", False, False, -1
+    fence, in_list, in_table, end_before, indent = "", False, False, -1, 0
     previous: Line | None = None
     for match in _LINE.finditer(text):
         start, end = match.span()
@@ -122,7 +147,8 @@ def _lines(text: str) -> Iterator[Line]:
             if delimiter and previous is not None and previous.kind is LineKind.TEXT:
                 previous = previous._replace(kind=LineKind.TABLE)
             in_table = row or delimiter
-            indent = content - start if ">" not in text[start:content] else 0
+            quoted, _, before = text[start:content].rpartition(">")
+            indent = len(before.expandtabs(4)) - bool(quoted)
             content, kind, level = _kind(text, content, end, is_row=in_table)
             if kind is LineKind.TEXT and after_blank and indent >= 4 and not in_list:
                 kind = LineKind.CODE
@@ -134,7 +160,7 @@ def _lines(text: str) -> Iterator[Line]:
             in_list = kind is LineKind.ITEM or (in_list and (indent > 0 or not after_blank))
         if previous is not None:
             yield previous
-        previous = Line(start, end, content, kind, level, after_blank)
+        previous = Line(start, end, content, kind, level, after_blank, indent)
     if previous is not None:
         yield previous
 
@@ -165,19 +191,22 @@ def _is_underlined(text: str, line: Line) -> bool:
     return line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
 
 
-def _blocks(lines: list[Line]) -> Iterator[Block]:
+def _blocks(text: str, lines: list[Line]) -> Iterator[Block]:
+    """Yield the blocks. A line that begins with "Source:" is a block of its own."""
     joined: Block | None = None
+    in_source = False
     for line in lines:
-        if line.kind is LineKind.TEXT and joined is not None and not line.after_blank:
+        is_source = line.kind in {LineKind.TEXT, LineKind.ITEM} and SOURCE_LABEL.match(text, line.content, line.end)
+        continues = not is_source and (not in_source or _LINK_LINE.match(text, line.content, line.end))
+        if line.kind is LineKind.TEXT and joined is not None and not line.after_blank and continues:
             joined = joined._replace(end=line.end)
             continue
         if joined is not None:
             yield joined
-        joined = None
-        if line.kind in {LineKind.TEXT, LineKind.ITEM}:
-            joined = Block(line.content, line.end, line.kind)
-        elif line.kind not in {LineKind.CODE, LineKind.RULE}:
-            yield Block(line.content, line.end, line.kind)
+        block = Block(line.content, line.end, line.kind, line.level, line.after_blank, line.indent)
+        joined, in_source = (block, bool(is_source)) if line.kind in {LineKind.TEXT, LineKind.ITEM} else (None, False)
+        if joined is None and line.kind not in {LineKind.CODE, LineKind.RULE}:
+            yield block
     if joined is not None:
         yield joined
 

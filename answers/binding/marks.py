@@ -4,28 +4,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
-from answers.binding.references import CIRCLED, Entry, References, circled_number, label_key, note_key
+from answers.binding.references import (
+    CIRCLED,
+    Entry,
+    FoundMark,
+    References,
+    Targets,
+    circled_number,
+    label_key,
+    note_key,
+)
 from answers.citations import Citation, CitationKind, MarkdownStructure
 from answers.errors import TooManyParts
 
 MAX_MARKS = 30_000
 MAX_RANGE = 60
 """Number of sources in a range such as ``[2-4]``. A longer one is not a citation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundMark:
-    """Mark with the entries or URL that it refers to; ``targets`` has a None for each number without an entry."""
-
-    start: int
-    end: int
-    targets: tuple[Entry | Citation | None, ...]
-    is_number: bool
-    """Whether the mark is not part of the sentence's words, so it may follow the full stop."""
 
 
 def find_marks(text: str, cited: Sequence[Citation], references: References, masked: bytearray) -> list[FoundMark]:
@@ -38,17 +35,18 @@ def find_marks(text: str, cited: Sequence[Citation], references: References, mas
     excluded = bytearray(masked)
     for entry in references.entries:
         excluded[entry.start : entry.end] = b"\1" * (entry.end - entry.start)
-    strong = [finder.links(cited), finder.bracket_ranges(), finder.brackets(), finder.tags(), finder.cites()]
-    strong += [finder.narratives(), finder.of_products()]
-    kept = _without_overlaps(_in_text(strong, excluded))
-    kept = _without_overlaps(kept + _in_text([finder.superscripts(), finder.circled(), finder.parentheses()], excluded))
-    if references.has_numbers and not any(_is_numbered(target) for mark in kept for target in mark.targets):
+    kept: list[FoundMark] = []
+    for stage in ((finder.links(cited), finder.narratives(), *finder.of(_STRONG)), finder.of(_WEAK)):
+        kept = _without_overlaps(kept + _in_text(stage, excluded))
+    targets = (target for mark in kept for target in mark.targets)
+    if references.has_numbers and not any(isinstance(each, Entry) and isinstance(each.key, int) for each in targets):
         kept = _without_overlaps(kept + _in_text([finder.plain_numbers()], excluded))
     return kept
 
 
-def _is_numbered(target: Entry | Citation | None) -> bool:
-    return isinstance(target, Entry) and isinstance(target.key, int)
+def without_product_marks(text: str) -> str:
+    """Return a text without the internal marks and tags of products, for models and readers."""
+    return _OF_PRODUCT.sub("", text)
 
 
 def _in_text(found: Iterable[Iterable[FoundMark]], excluded: bytearray) -> list[FoundMark]:
@@ -86,9 +84,12 @@ _NUMBERS = re.compile(
     re.I | re.S,
 )
 _PART = re.compile(r"\^?(\d{1,4})|([-‐‑–—−~～])")
-_BRACKET = re.compile(r"\\?([\[［【〔])([^\[\]［］【】〔〕\n\\]{1,160})\\?[\]］】〕]")
+_ANCHOR = r"\((?:#[^()\s]{0,200}(?:\([^()\s]{0,50}\))?)(?:\s[\"'][^\"'\n]{0,200}[\"'])?\)"
+_BRACKET = re.compile(
+    rf"(?P<outer>\[)?\\?(?P<opener>[\[［【〔])(?P<body>[^\[\]［］【】〔〕\n\\]{{1,160}})\\?[\]］】〕]"
+    rf"(?(outer)\]{_ANCHOR}|(?:{_ANCHOR})?)"
+)
 _BRACKET_RANGE = re.compile(r"\[(\d{1,4})\][-‐‑–—]\[(\d{1,4})\]")
-_ANCHOR = re.compile(r"\((?:#[^()\s]{0,200}(?:\([^()\s]{0,50}\))?)(?:\s[\"'][^\"'\n]{0,200}[\"'])?\)")
 _INDEXED_NAME = re.compile(
     r"(?<![\w'’])(?:arr|array|args|argv|nums|dp|idx|buf|vec|matrix)\Z|(?<![\w'’])[a-z_]\Z|[A-Za-z0-9]_\w{0,30}\Z|[a-z_]\([a-z]?\)\Z"
 )
@@ -104,20 +105,22 @@ _TAG = re.compile(
     re.I,
 )
 _SUPERSCRIPT = re.compile(r"[⁰¹²³⁴-⁹]{1,4}(?:\s?[⁻,˒ʼ·‧،⸴﹐᛫–-]\s?[⁰¹²³⁴-⁹]{1,4})*")
-_CIRCLED = re.compile(rf"(?<=\S)[{CIRCLED}]{{1,20}}")
-_UNIT_BEFORE = re.compile(
-    r"(?:(?<![^\W_])(?:[kcdmµμnhM]?m|ft|in|yd|mi|s|[a-zA-Zα-ωΑ-Ω]|mc|km|kg|ha|sec|Adj\.? R|log|sin|cos)"
-    r"|[)\]}\d]|[₀-₉])\Z"
+_CIRCLED = re.compile(rf"(?<=[^\s:：;；,，、(（])[{CIRCLED}]{{1,20}}")
+_EXPONENT = re.compile(
+    r"(?:(?<![^\W_])(?:10|log|sin|cos|Adj\.? R)|[)\]}]|[₀-₉⁻⁺^]|(?<![^\W_])(?<![.\d])(?<!\d )[a-zA-Zα-ωΑ-Ω])\Z"
 )
-_YEAR_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]?\Z|[A-Za-z一-龥]{3,}[)）]\Z")
+_SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<!\.)(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|[a-zA-Zα-ωΑ-Ω])|[米里])\Z")
+_PROSE_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]\Z|[A-Za-z一-龥]{3,}[)）]\Z")
 _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _OF_PRODUCT = re.compile(
     r"\ue200[^\ue200\ue201\n]{0,400}\ue201|[\ue200-\ue206]"
     r"|(?<![\w-])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|news|view|fetch|file|academia|image|product)\d{1,3}){1,20}(?!\w)"
-    r"|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
+    r"|\[cite_(?:start|end)\]|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
 )
 """Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
-_CITE = re.compile(r"<(cite|ref)>\s{0,3}([^<>\n]{1,100})</\1>", re.I)
+_CITE = re.compile(r"<(cite|ref)>\s{0,3}(?P<body>[^<>\n]{1,100})</\1>", re.I)
+_PAGE = re.compile(r"(?:\b(?:pp?\.?|pages?|seiten?|S\.)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I)
+_DOCUMENT = re.compile(r"[^\s/:†#][^/:†#]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub)", re.I)
 _PLAIN = re.compile(
     r"(?P<before>[^\W\d_]{1,30}|(?<!\d)(?:19|20)\d\d|\d(?= \d{1,3}(?:, ?\d{1,3}){0,8} ?\|)|[)）\]”\"'’%»」』*_])"
     r"(?:[.!?。！？；][”\"'’»」』*_]{0,3}(?P<glued>\d{1,3}(?:[,，]\s?\d{1,3}){0,8})(?=\s|$|[|)）<一-龥])"
@@ -149,6 +152,7 @@ _NARRATIVE = re.compile(
     r"(?:(?:,? (?:and|&|und|et|y) [^\W\d_][\w'’-]{1,40})?(?:,? et al\.?|,? and colleagues|等人?)?)(?:['’]s)?"
     r"\s{0,2}[(（\[](?P<year>(?:19|20)\d\d[a-z]?)[)）\]]"
 )
+_DOCUMENT_PAGE = re.compile(rf"[(（]({_DOCUMENT.pattern}),?\s{{0,3}}{_PAGE.pattern}[)）]", re.I)
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Spring|Summer|Fall|Autumn|Winter"
 _CITED_NAME = re.compile(
     rf"(?:^|[(（\s])(?!{_MONTHS})[A-Z][\w'’-]+(?:,? et al\.?,?|,? (?:and|&) [A-Z][\w'’-]+,?|,) ?\Z"
@@ -161,19 +165,34 @@ class _MarkFinder:
     def __init__(self, text: str, references: References) -> None:
         self._text = text
         self._references = references
+        self._documents: dict[str, Entry] = {}
+        self._index_end = -1
+
+    def of(self, forms: Iterable[_Form]) -> Iterator[Iterator[FoundMark]]:
+        for pattern, read in forms:
+            yield self._of(pattern, read)
+
+    def _of(
+        self, pattern: re.Pattern[str], read: Callable[[_MarkFinder, re.Match[str]], Targets]
+    ) -> Iterator[FoundMark]:
+        for match in pattern.finditer(self._text):
+            targets = read(self, match)
+            if targets:
+                yield FoundMark(*match.span(), targets, pages=tuple(_PAGE.findall(match[0])))
+
+    def _numbered(self, written: str, at: int) -> Targets:
+        return tuple(self._references.find(each, at) for each in _expand(written))
 
     # Links and URLs
 
     def links(self, cited: Sequence[Citation]) -> Iterator[FoundMark]:
-        labels = {opened: close for close, opened in MarkdownStructure(self._text).link_labels().items()}
-        opened_by_close = {close: opened for opened, close in labels.items()}
+        opened_by_close = MarkdownStructure(self._text).link_labels()
         for each in cited:
             span = self._link_span(each, opened_by_close)
             if span is not None:
                 label = each.label.strip("[] \\")
                 is_empty = not label and each.kind is CitationKind.LINK
-                is_number = is_empty or _NUMBERS.fullmatch(label) is not None
-                yield FoundMark(start=span[0], end=span[1], targets=(each,), is_number=is_number)
+                yield FoundMark(*span, (each,), is_empty or _NUMBERS.fullmatch(label) is not None)
 
     def _link_span(self, each: Citation, opened_by_close: dict[int, int]) -> tuple[int, int] | None:
         text = self._text
@@ -193,146 +212,111 @@ class _MarkFinder:
             return (opened, closed.end()) if closed is not None else None
         return None
 
-    # Numbers
+    # Numbers and keys
 
-    def bracket_ranges(self) -> Iterator[FoundMark]:
-        """Yield ranges of the form ``[1]-[3]``."""
-        for match in _BRACKET_RANGE.finditer(self._text):
-            numbers = _expand(f"{match[1]}-{match[2]}")
-            targets = tuple(self._references.find(each, match.start()) for each in numbers)
-            if targets and any(targets):
-                yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+    def bracket_range(self, match: re.Match[str]) -> Targets:
+        """Read ``[1]-[3]``."""
+        return _if_any(self._numbered(f"{match[1]}-{match[2]}", match.start()))
 
-    def brackets(self) -> Iterator[FoundMark]:
-        text = self._text
-        index_end = -1
-        for match in _BRACKET.finditer(text):
-            body = match[2]
-            if body[0] == "^" and not body.strip("^").isdigit() and "," not in body:
-                yield from self._footnote(match, body)
-                continue
-            written = _NUMBERS.fullmatch(body)
-            if written is None:
-                yield from self._labelled(match, body)
-                continue
-            start, end = match.span()
-            anchor = _ANCHOR.match(text, end)
-            if anchor is not None:
-                end = anchor.end()
-            elif text[start - 1 : start] == "[" and text[end : end + 1] == "]":
-                anchor = _ANCHOR.match(text, end + 1)
-                start, end = (start - 1, anchor.end()) if anchor is not None else (start, end)
-            numbers = _expand(written["numbers"])
-            is_note = "^" in body
-            targets = tuple(self._references.find(f"^{each}" if is_note else each, start) for each in numbers)
-            if not numbers:
-                continue
-            if is_note or written["rest"] or (start != index_end and self._is_mark(match, numbers, targets)):
-                yield FoundMark(start=start, end=end, targets=targets, is_number=True)
-            else:
-                index_end = end  # the next bracket of a[1][2] is an index too
+    def bracket(self, match: re.Match[str]) -> Targets:
+        body, start = match["body"], match.start()
+        if body[0] == "^" and not body.strip("^").isdigit() and "," not in body:
+            target = self._references.find(note_key(body), start)
+            return (target,) if " " not in body or target is not None else ()
+        written = _NUMBERS.fullmatch(body)
+        if written is None:
+            return self._keys(body, start)
+        is_note = "^" in body
+        numbers = _expand(written["numbers"])
+        targets = tuple(self._references.find(f"^{each}" if is_note else each, start) for each in numbers)
+        if is_note or written["rest"] or (start != self._index_end and self._is_citation(match, numbers, targets)):
+            return targets
+        self._index_end = match.end()  # the next bracket of a[1][2] is an index too
+        return ()
 
-    def _footnote(self, match: re.Match[str], body: str) -> Iterator[FoundMark]:
-        target = self._references.find(note_key(body), match.start())
-        if " " not in body or target is not None:
-            yield FoundMark(start=match.start(), end=match.end(), targets=(target,), is_number=True)
+    def _keys(self, body: str, at: int) -> Targets:
+        """Return the entries of keys such as ``S1, S2``, and of names of documents; empty if there is none."""
+        keys = [each.strip() for each in re.split("[,;，；、]", body) if not _PAGE.fullmatch(each.strip())]
+        targets = tuple(self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
+        return _if_any(targets)
 
-    def _labelled(self, match: re.Match[str], body: str) -> Iterator[FoundMark]:
-        targets = self._labels(body)
-        if targets:
-            yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+    def _document(self, name: str, at: int) -> Entry | None:
+        name = name.partition("†")[0]
+        if not _DOCUMENT.fullmatch(name):
+            return None
+        entry = Entry(label_key(name), at, at, at, -1, "document", title=name)
+        return self._references.find(label_key(name), 0) or self._documents.setdefault(name, entry)
 
-    def _labels(self, body: str) -> tuple[Entry | None, ...]:
-        """Return the entries of labels such as ``S1, S2``; empty if there is none."""
-        if not self._references.forms & {"label", "code"}:
-            return ()
-        targets = tuple(self._references.find(label_key(each.strip()), 0) for each in re.split("[,;，；、]", body))
-        return targets if any(targets) else ()
-
-    def _is_mark(self, match: re.Match[str], numbers: Sequence[int], targets: Sequence[Entry | None]) -> bool:
+    def _is_citation(self, match: re.Match[str], numbers: Sequence[int], targets: Targets) -> bool:
         """Return whether numbers in brackets are a citation and not an index, an interval or a year."""
         text, (start, end) = self._text, match.span()
         before = text[max(0, start - 40) : start]
-        bound = sum(target is not None for target in targets)
-        if match[1] == "[":
+        if match["opener"] == "[":
             if _INDEXED_NAME.search(before) or (
                 before[-1:].isalnum() and before[-1:].isascii() and _INDEXED.match(text, end)
             ):
                 return False
             if len(numbers) == 2 and (0 in numbers or _INTERVAL_BEFORE.search(before)):
                 return False
-        if not bound:
-            likely = all(0 < number < 1_000 for number in numbers)
-            return likely and (len(numbers) == 1 or list(numbers) == sorted(set(numbers)))
-        return True
+        likely = all(0 < number < 1_000 for number in numbers) and list(numbers) == sorted(set(numbers))
+        return any(targets) or likely
 
-    def tags(self) -> Iterator[FoundMark]:
-        for match in _TAG.finditer(self._text):
-            numbers = _expand(match[1])
-            targets = tuple(self._references.find(each, match.start()) for each in numbers)
-            if not self._is_exponent(match.start()):
-                yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+    def tag(self, match: re.Match[str]) -> Targets:
+        return self._not_exponent(match.start(), _expand(match[1]))
 
-    def cites(self) -> Iterator[FoundMark]:
-        """Yield ``<cite>3</cite>`` and ``<cite>id_3</cite>``."""
-        for match in _CITE.finditer(self._text):
-            written = _NUMBERS.fullmatch(match[2])
-            numbers = _expand(written["numbers"]) if written is not None else []
-            targets = tuple(self._references.find(each, match.start()) for each in numbers) or self._labels(match[2])
-            if targets:
-                yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+    def cite(self, match: re.Match[str]) -> Targets:
+        """Read ``<cite>3</cite>`` and ``<cite>id_3</cite>``."""
+        written = _NUMBERS.fullmatch(match["body"])
+        numbered = self._numbered(written["numbers"], match.start()) if written is not None else ()
+        return numbered or self._keys(match["body"], match.start())
 
-    def of_products(self) -> Iterator[FoundMark]:
-        """Yield marks in the internal form of a product. The report does not say what they refer to."""
-        for match in _OF_PRODUCT.finditer(self._text):
-            yield FoundMark(start=match.start(), end=match.end(), targets=(None,), is_number=True)
+    def of_product(self, match: re.Match[str]) -> Targets:
+        """Read the internal form of a product. The report does not say what it refers to."""
+        return () if match[0].startswith("[cite_") else (None,)
 
-    def _is_exponent(self, start: int) -> bool:
+    def superscript(self, match: re.Match[str]) -> Targets:
+        numbers = _expand(match[0].translate(_SUPER_TO_DIGITS))
+        if len(numbers) == 1 and numbers[0] > 9 and self._references.find(numbers[0], match.start()) is None:
+            numbers = list(map(int, str(numbers[0])))  # adjacent marks, such as 1 and 2
+        targets = self._not_exponent(match.start(), numbers)
+        return targets if self._references.has_numbers or any(targets) else ()
+
+    def _not_exponent(self, start: int, numbers: Sequence[int]) -> Targets:
         before = self._text[max(0, start - 12) : start]
-        if not before.strip():
-            return True
-        return _UNIT_BEFORE.search(before) is not None and _YEAR_BEFORE.search(before) is None
+        targets = tuple(self._references.find(each, start) for each in numbers)
+        is_year = _YEARS.search(before[-4:]) is not None
+        if (
+            not before.strip()
+            or (_EXPONENT.search(before) is not None and _PROSE_BEFORE.search(before) is None)
+            or (_SQUARE_OR_CUBE.search(before) is not None and (set(numbers) <= {2, 3} or not all(targets)))
+            or (before[-1].isdigit() and not is_year and not all(targets))
+        ):
+            return ()
+        return targets
 
-    def superscripts(self) -> Iterator[FoundMark]:
-        found = []
-        for match in _SUPERSCRIPT.finditer(self._text):
-            if self._is_exponent(match.start()):
-                continue
-            numbers = _expand(match[0].translate(_SUPER_TO_DIGITS))
-            targets = tuple(self._references.find(each, match.start()) for each in numbers)
-            if not any(targets) and len(numbers) == 1 and numbers[0] > 9:  # adjacent marks, such as 1 and 2
-                targets = tuple(self._references.find(int(digit), match.start()) for digit in str(numbers[0]))
-            if numbers:
-                found.append(FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True))
-        return iter(found if any(any(mark.targets) for mark in found) else ())
+    def circled(self, match: re.Match[str]) -> Targets:
+        """Read circled digits behind a word, if the list of sources has their numbers. Others enumerate."""
+        if "sup" not in self._references.forms:
+            return ()
+        return _if_all(tuple(self._references.find(circled_number(each), match.start()) for each in match[0]))
 
-    def circled(self) -> Iterator[FoundMark]:
-        """Yield circled digits behind a word, if the list of sources has their numbers. Others enumerate."""
-        if "sup" in self._references.forms:
-            for match in _CIRCLED.finditer(self._text):
-                numbers = map(circled_number, match[0])
-                targets = tuple(self._references.find(each, match.start()) for each in numbers)
-                if all(targets):
-                    yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+    def parenthesis(self, match: re.Match[str]) -> Targets:
+        """Read ``(3)`` if the numbered list has this form, or if it is the only form of numbers in the text."""
+        forms = self._references.forms
+        if match["prefix"] is None:
+            before = self._text[max(0, match.start() - 12) : match.start()]
+            ends = _AFTER_ROUND.match(self._text, match.end()) is not None
+            if (
+                not forms & {"round", "dot", "sup", "unnumbered"}
+                or _ENUMERATION_BEFORE.search(before)  # the number of an item in an enumeration
+                or not (ends or ("round" in forms and before[-1:].isspace()))
+            ):
+                return ()
+        return _if_all(self._numbered(match[2], match.start()))
 
-    def parentheses(self) -> Iterator[FoundMark]:
-        """Yield ``(3)`` if the numbered list has this form, or if it is the only form of numbers in the text."""
-        allowed = bool(self._references.forms & {"round", "dot", "sup", "unnumbered"})
-        for match in _ROUND.finditer(self._text):
-            if not allowed and match["prefix"] is None:
-                continue
-            numbers = _expand(match[2])
-            targets = tuple(self._references.find(each, match.start()) for each in numbers)
-            if numbers and all(targets) and (match["prefix"] is not None or self._is_parenthesis(match)):
-                yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
-
-    def _is_parenthesis(self, match: re.Match[str]) -> bool:
-        """Return whether ``(3)`` may be a mark, and not the number of an item in an enumeration."""
-        before = self._text[max(0, match.start() - 12) : match.start()]
-        ends = _AFTER_ROUND.match(self._text, match.end()) is not None
-        return not _ENUMERATION_BEFORE.search(before) and (
-            ends or ("round" in self._references.forms and before[-1:].isspace())
-        )
+    def document(self, match: re.Match[str]) -> Targets:
+        """Read ``(report.pdf, p. 3)``."""
+        return _if_any((self._document(match[1].strip().removeprefix("see "), match.start()),))
 
     def plain_numbers(self) -> Iterator[FoundMark]:
         """Yield numbers at the end of sentences. Copies of reports lose their superscripts and contain such numbers.
@@ -345,13 +329,13 @@ class _MarkFinder:
         for match in _PLAIN.finditer(self._text):
             group = "glued" if match["glued"] is not None else "apart"
             numbers = _expand(match[group])
-            targets = tuple(self._references.find(each, match.start()) for each in numbers)
+            targets = self._numbered(match[group], match.start())
             if not numbers or not all(targets) or not_a_mark[group].search(match["before"]):
                 continue
             if max(numbers) > max(named, default=0) + _MAX_SKIPPED:
                 continue
             named.update(numbers)
-            found.append(FoundMark(start=match.start(group), end=match.end(group), targets=targets, is_number=True))
+            found.append(FoundMark(*match.span(group), targets))
         total = sum(isinstance(entry.key, int) for entry in self._references.entries)
         return iter(found if len(named) > 1 and 2 * len(named) >= total else ())
 
@@ -363,7 +347,7 @@ class _MarkFinder:
         for match in _AUTHOR_GROUP.finditer(self._text):
             targets = tuple(self._authors(match[1]))
             if targets:
-                yield FoundMark(start=match.start(), end=match.end(), targets=targets, is_number=True)
+                yield FoundMark(*match.span(), targets, pages=tuple(_PAGE.findall(match[0])))
         for match in _NARRATIVE.finditer(self._text):
             words = match["name"].split()
             for first in range(len(words)):
@@ -372,7 +356,7 @@ class _MarkFinder:
                 entry = entry or self._by_suffix(words[first], match["year"])
                 if entry is not None:
                     start = match.start() + len(" ".join(words[:first])) + bool(first)
-                    yield FoundMark(start=start, end=match.end(), targets=(entry,), is_number=False)
+                    yield FoundMark(start, match.end(), (entry,), is_number=False)
                     break
 
     def _by_suffix(self, word: str, year: str) -> Entry | None:
@@ -398,6 +382,31 @@ class _MarkFinder:
                     entry = entry or self._references.by_author(name.split("等")[0], year[0])
                 if entry is not None or _CITED_NAME.search(head):
                     yield entry
+
+
+_Form = tuple[re.Pattern[str], Callable[[_MarkFinder, re.Match[str]], Targets]]
+_STRONG: tuple[_Form, ...] = (
+    (_BRACKET_RANGE, _MarkFinder.bracket_range),
+    (_BRACKET, _MarkFinder.bracket),
+    (_TAG, _MarkFinder.tag),
+    (_CITE, _MarkFinder.cite),
+    (_OF_PRODUCT, _MarkFinder.of_product),
+    (_DOCUMENT_PAGE, _MarkFinder.document),
+)
+_WEAK: tuple[_Form, ...] = (
+    (_SUPERSCRIPT, _MarkFinder.superscript),
+    (_CIRCLED, _MarkFinder.circled),
+    (_ROUND, _MarkFinder.parenthesis),
+)
+"""Forms that are marks only if no strong one overlaps them."""
+
+
+def _if_any(targets: Targets) -> Targets:
+    return targets if any(targets) else ()
+
+
+def _if_all(targets: Targets) -> Targets:
+    return targets if all(targets) else ()
 
 
 def _expand(written: str) -> list[int]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from answers.binding.layout import Layout, Line, LineKind
-from answers.citations import Citation, CitationKind, clean, reference_key
+from answers.binding.layout import SOURCE_LABEL, Layout, Line, LineKind
+from answers.citations import Citation, CitationKind, reference_key
 
 MAX_TITLE_CHARS = 500
 
@@ -61,7 +61,8 @@ _ENTRY = re.compile(
     r"(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?(?:<a [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
     r"(?:\\?\[\^(?P<note>[^\[\]\n]{1,100})\](?P<note_colon>[:：])?"
     r"|\\?\[?[\[【［〔](?:source|ref|reference|citation|来源|引用)?[\s:#_-]{0,2}(?P<square>\d{1,4})(?:†[^\]】\n]{0,80})?\\?[\]】］〕]\]?(?P<colon>[:：])?"
-    r"|\\?[\[【](?P<label>(?=[^\[\]【】\n]{0,40}\d)[A-Za-z][\w.:+ -]{1,40})\\?[\]】](?![(\[])[:：]?"
+    r"|\\?[\[【](?P<label>@?[A-Za-z][\w.:+ -]{1,40})\\?[\]】](?![(\[])[:：]?"
+    r"|(?P<file>[^\s:|\[\]\n][^:|\[\]\n]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub))[ \t]*[:：–—-]"
     r"|(?P<code>(?-i:[A-Z]{1,3})[-_]?\d{1,3})(?=[ \t]?(?:[.:：)—–]|-[ \t]))[ \t]?[.:：)—–-]"
     r"|[(（](?P<round>\d{1,4})[)）]"
     r"|(?:(?:source|ref|reference|citation)[ \t]{1,2}#?)?(?P<dot>\d{1,4})"
@@ -73,13 +74,14 @@ _ENTRY = re.compile(
 _NEXT_DOT = re.compile(r"(?<=\s)(\d{1,4})[.、][ \t]+")
 _NEXT_ENTRY = re.compile(r"(?<=[\s;,|。；])\\?\[(\d{1,4})\\?\][:：]?[ \t]*")
 _IS_URL = re.compile(_URL + r"|\[[^\]\n]{0,300}\]\(<?https?:", re.I)
-_DOI = re.compile(
-    r"\b(?:doi[:\s]\s?(?P<doi>10\.\d{4,9}/[^\s\"<>]{1,200})|arxiv:\s?(?P<arxiv>\d{4}\.\d{4,5}(?:v\d{1,2})?))", re.I
-)
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d[a-z]?(?![\w-])")
 _DATED = re.compile(r"[(（](?:19|20)\d\d[a-z]?(?:, [^()（）\n]{1,20})?[)）]|[.,] (?:19|20)\d\d[a-z]?[.;:]")
 _HAS_MARK = re.compile(r"[\[【]\d{1,3}[\]】]")
 _ENDS_WITH_MARK = re.compile(r"[\[【]\d{1,4}(?:[\s,–-]+\d{1,4})*[\]】][.。\s]*\Z")
+_ANY_MARK = re.compile(
+    r"[\[【［〔(（^]\s?(?:\w{1,12}[ :：]{0,2})?\d{1,3}[\]】］〕)）^,–-]|[¹²³⁴-⁹]|<sup|\w[.!?]\d{1,3}(?:\s|$)"
+)
+_SOURCE_LINE = re.compile(rf"\n[ \t>]*(?:[-*+•][ \t]+)?{SOURCE_LABEL.pattern}", re.I)
 _TAG_ONLY = re.compile(r"\s*</?[A-Za-z][^<>\n]{0,300}>\s*")
 _INDENT = re.compile(r"[ \t>]{0,20}")
 _BULLET = re.compile(r"[-*+•·][ \t]+|\d{1,4}[.)][ \t]+")
@@ -100,6 +102,24 @@ class Entry:
     url: str | None = None
     title: str = ""
     urls: list[Citation] = field(default_factory=list)
+    below: Line | None = None
+    """Title of the list."""
+
+
+Targets = tuple[Entry | Citation | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMark:
+    """Mark with the entries or URL that it refers to; ``targets`` has a None for each number without an entry."""
+
+    start: int
+    end: int
+    targets: Targets
+    is_number: bool = True
+    """Whether the mark is not part of the sentence's words, so it may follow the full stop."""
+    pages: tuple[str, ...] = ()
+    """Pages that the mark names: one per target, or one for all."""
 
 
 class References:
@@ -153,6 +173,18 @@ class References:
         if after < len(entries) and self._sizes[entries[after].place] > 2 * self._sizes[self._lists[index][0]]:
             return entries[after]
         return None
+
+    def unused_lists(self, used: Container[int]) -> list[tuple[Line, list[FoundMark]]]:
+        """Return the titled lists without an entry whose ``id`` is in ``used``: title, and the mark of each source."""
+        lists: dict[Line, list[Entry]] = {}
+        for entry in self.entries:
+            if entry.below is not None:
+                lists.setdefault(entry.below, []).append(entry)
+        return [
+            (title, [FoundMark(each.urls[0].start, each.urls[0].end, (each,)) for each in entries if each.urls])
+            for title, entries in lists.items()
+            if not any(id(each) in used for each in entries)
+        ]
 
     def _number_unnumbered(self) -> None:
         """Number the entries by position if no list has numbers."""
@@ -237,6 +269,7 @@ class _Reader:
         self.titles: list[tuple[int, int]] = []
         self._entries: list[Entry] = []
         self._open: Entry | None = None
+        self._title: Line | None = None
         self._region: int | None = None
         """Heading level of the current reference section, or None."""
         self._place = -1
@@ -264,7 +297,7 @@ class _Reader:
             self._open = None
             match = _ENTRY.match(self._text, line.content, line.end)
             if self._is_title(line.content, line.end):
-                self._begin(line.level)
+                self._begin(line, line.level)
             elif self._region is not None and match is not None and match["square"] is not None:
                 self._add(match, line)
             elif self._region is None or line.level <= self._region:
@@ -272,20 +305,24 @@ class _Reader:
             return
         label_end = self._labels_before.get(line.start)
         if label_end is not None:
-            self._begin(_LABEL_LEVEL)
+            self._begin(line, _LABEL_LEVEL)
             start = label_end
         elif self._is_label(line, following):
             self._close_run(at_end=True)
-            self._begin(_LABEL_LEVEL)
+            self._begin(line, _LABEL_LEVEL)
             self.titles.append((line.start, line.end))
             return
+        title = self._title
+        if self._region == _LABEL_LEVEL and title is not None and title is not line:
+            is_inside = line.indent > title.indent if title.kind is LineKind.ITEM else line.indent >= title.indent
+            self._region = self._region if is_inside else None
         if self._region is not None:
             self._read_in_region(line, start)
         else:
             self._read_outside(line)
 
-    def _begin(self, level: int) -> None:
-        self._region, self._open = level, None
+    def _begin(self, title: Line, level: int) -> None:
+        self._title, self._region, self._open = title, level, None
         self._place += 1
 
     def _is_title(self, start: int, end: int) -> bool:
@@ -332,7 +369,7 @@ class _Reader:
         written = self._text[start : line.end]
         if _TAG_ONLY.fullmatch(written[:400]):
             return
-        has_source = bool(self._urls(start, line.end)) or _DOI.search(written[:1_000]) is not None
+        has_source = bool(self._urls(start, line.end))
         dated = _DATED.search(written[:400]) is not None and line.kind is not LineKind.TABLE
         if (has_source or dated) and not _ENDS_WITH_MARK.search(written[-60:]):
             self._add_unnumbered(line, start)
@@ -366,7 +403,7 @@ class _Reader:
         """Return whether a numbered line in a reference section is an entry and not a sentence with a mark."""
         if self._urls(match.end(), line.end):
             return True
-        if match["label"] or match["code"]:
+        if match["label"] or match["code"] or match["file"] or (self._open is not None and self._open.key is None):
             return False
         return _HAS_MARK.search(self._text, match.end(), min(line.end, match.end() + 2_000)) is None
 
@@ -403,7 +440,10 @@ class _Reader:
         if match["note"] is not None:
             return match["note_colon"] is not None
         if match["square"] is None:
-            return not (match["round"] or match["dot"]) and _IS_URL.match(self._text, match.end()) is not None
+            is_key = match["label"] is None or line.end - match.end() < 200
+            return (
+                is_key and not (match["round"] or match["dot"]) and _IS_URL.match(self._text, match.end()) is not None
+            )
         if _IS_URL.match(self._text, match.end()) is not None:
             return True
         urls = self._urls(match.end(), line.end)
@@ -419,7 +459,7 @@ class _Reader:
         if form == "note":
             key = note_key(match["note"])
         else:
-            key = label_key(match[form]) if form in {"label", "code"} else _number(match[form])
+            key = label_key(match[form]) if form in {"label", "file", "code"} else _number(match[form])
         entry = self._append(key, match.start(), match.end(), line.end, form)
         if form not in {"square", "dot"}:
             return
@@ -434,7 +474,8 @@ class _Reader:
     def _append(self, key: int | str | None, start: int, body: int, end: int, form: str) -> Entry:
         if key == 1 and self._open is not None and isinstance(self._open.key, int) and self._open.key > 1:
             self._place += 1
-        entry = Entry(key=key, start=start, end=end, body=body, place=self._place, form=form)
+        below = None if self._region is None else self._title
+        entry = Entry(key, start, end, body, self._place, form, below=below)
         self._entries.append(entry)
         self._open = entry
         return entry
@@ -481,7 +522,11 @@ class _Reader:
     def _close_run(self, *, at_end: bool) -> None:
         """End a run of numbered lines. At the end of a section it is a list of sources if each line has a URL."""
         run, self._candidates = self._candidates, []
-        if at_end and run and all(self._urls(each.start, each.end) for each in run):
+        is_list = all(
+            self._urls(each.start, each.end) and not _SOURCE_LINE.search(self._text, each.body, each.end)
+            for each in run
+        )
+        if at_end and run and is_list and _ANY_MARK.search(self._text):
             self._runs.extend(run)
 
     # Source of an entry
@@ -489,14 +534,7 @@ class _Reader:
     def _finish(self, entry: Entry) -> None:
         entry.urls = self._urls(entry.body, entry.end)
         written = self._text[entry.body : min(entry.end, entry.body + 3_000)]
-        if entry.urls:
-            entry.url = entry.urls[0].url
-        else:
-            match = _DOI.search(written)
-            if match is not None and match["doi"]:
-                entry.url = clean("https://doi.org/" + match["doi"].rstrip(".,;)"))
-            elif match is not None:
-                entry.url = f"https://arxiv.org/abs/{match['arxiv']}"
+        entry.url = entry.urls[0].url if entry.urls else None
         entry.title = title_of(written, [each.label for each in entry.urls if each.kind is CitationKind.LINK])
 
 
@@ -523,12 +561,12 @@ _MAX_LINE_CHARS = 20_000
 _NUMBERED_LABEL = re.compile(r"\\?[\[【(（]?\d{1,4}(?:\\?[\]】)）.])+[:：]?[ \t]{0,4}(?=[^\W\d_]|<|\[[^\]\d])")
 
 
-_FORMS = ("note", "square", "label", "code", "round", "dot", "sup")
+_FORMS = ("note", "square", "label", "file", "code", "round", "dot", "sup")
 
 
 def label_key(label: str) -> str:
     """Return the key of an entry with a label, such as ``[S1]`` or ``[Vaswani2017]``."""
-    return "@" + reference_key(label)
+    return "@" + reference_key(label.strip().removeprefix("@"))
 
 
 def note_key(label: str) -> str:
