@@ -121,7 +121,7 @@ class Citation:
 def citations(text: str) -> tuple[Citation, ...]:
     """Return all citations of an answer, in text order.
 
-    A URL that is cut off, as in ``https://a.example/annual-rep...``, has the URL of the only citation that completes it.
+    A URL that is cut off, such as ``https://a.example/annual-rep...``, becomes the only other one that completes it.
     """
     structure = MarkdownStructure(text)
     cited = _Finder(structure).run()
@@ -289,7 +289,7 @@ _TOP_LEVEL = (
     "|i[delmnqrst]|j[emop]|k[eghimnprwyz]|l[abcikrstuvy]|m[acegkhnopqrstuvwxyz]|n[acefgilopruz]|om|p[aefgkmnrtw]|qa"
     "|r[eouw]|s[abcdegiklmnrtuvxyz]|t[cdghjklmnortvwz]|u[agyz]|v[aceginu]|w[fs]|y[et]|z[amw]"
 )
-"""Top-level domains of addresses without a scheme. Those that are also suffixes of files, such as ``md``, are missing."""
+"""Top-level domains of addresses without a scheme, without those that are also suffixes of files, such as ``md``."""
 _LANDING_PAGES = {
     "doi": "https://doi.org/{}",
     "arxiv": "https://arxiv.org/abs/{}",

@@ -12,6 +12,7 @@ import nh3
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from answers.binding import without_product_marks
 from answers.citations import citations
 
 MAX_CHARS = 1_100_000
@@ -25,12 +26,13 @@ _ATTRIBUTES = {"a": {"href", "title"}, "span": {"data-cites", "data-statement", 
 def render_markdown(text: str, edit: Callable[[Sequence[Token]], None], *, keep_lines: bool = False) -> str:
     """Convert an answer to HTML. Blocks for a few milliseconds per 100 kB.
 
-    ``edit`` may change the tokens. With ``keep_lines``, each line break of a paragraph is kept, as in lists of sources.
+    Internal marks of products are left out. ``edit`` may change the tokens. With ``keep_lines``, each line break
+    of a paragraph is kept, as in lists of sources.
     """
     markdown = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": keep_lines}).enable(
         ["table", "strikethrough"]
     )
-    tokens = markdown.parse(text[:MAX_CHARS])
+    tokens = markdown.parse(without_product_marks(text[:MAX_CHARS]))
     edit(tokens)
     return nh3.clean(
         str(markdown.renderer.render(tokens, markdown.options, {})),

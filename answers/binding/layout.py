@@ -19,14 +19,14 @@ MAX_LINES = 60_000
 
 
 _LABELS = (
-    r"sources?|references?|refs?\.?|via|links?|urls?|citations?|cited from|read more|more info(?:rmation)?|see(?: also)?"
-    r"|further reading|retrieved from|from|archived|available (?:at|from|online)|based on|according to|origin"
-    r"|quellen?|belege?|nachweise?|siehe|fuentes?|fontes?|fonti|bron(?:nen)?|källor?|kilder?|lähteet|źródł[oa]|zdroje"
-    r"|источник(?:и)?|ссылк[аи]|المصد[ا]?ر|المصادر|출처|참고|[一-龥]{0,4}(?:来源|來源|出处|出處|出典|参考|參考|参照|引用元?|链接|連結|网址|網址|见|參見)"
-    r"|参考(?:文献|资料|链接)|情報源"
+    r"(?:[^\W\d_]{2,12}[ ]){0,2}?(?:sources?|references?|links?|quellen?)|refs?\.?|via|urls?|citations?|cited from"
+    r"|read more|more info(?:rmation)?|see(?: also)?|further reading|retrieved from|from|archived"
+    r"|available (?:at|from|online)|based on|according to|origin|belege?|nachweise?|siehe|fuentes?|fontes?|fonti"
+    r"|bron(?:nen)?|källor?|kilder?|lähteet|źródł[oa]|zdroje|источник(?:и)?|ссылк[аи]|المصدر|المصادر|출처|참고"
+    r"|[一-龥]{0,4}(?:来源|來源|出处|出處|出典|参考|參考|参照|引用元?|链接|連結|网址|網址|见|參見)|参考(?:文献|资料|链接)|情報源"
 )
 SOURCE_LABEL = re.compile(
-    rf"(?:[^\w<\n]|<[^<>\n]{{1,80}}>){{0,12}}(?:(?!{_LABELS})[^\W\d_]{{2,12}}[ ]){{0,2}}(?:{_LABELS})"
+    rf"(?:[^\w<\n]|<[^<>\n]{{1,80}}>){{0,12}}(?:{_LABELS})"
     r"(?:\(s\)|\(n\))?(?:[ ]?(?:\d{1,3}|\([^()\n]{0,40}\)|for [^\n:：]{1,30}))?[*_ \t]{0,6}"
     r"(?:[:：]|[–—-][ ](?=.{0,80}https?:)|(?=<?https?://))",
     re.I,

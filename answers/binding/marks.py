@@ -46,7 +46,7 @@ def find_marks(text: str, cited: Sequence[Citation], references: References, mas
 
 def without_product_marks(text: str) -> str:
     """Return a text without the internal marks and tags of products, for models and readers."""
-    return _OF_PRODUCT.sub("", text)
+    return _OF_PRODUCT.sub("", text) if any(hint in text for hint in _HINTS) else text
 
 
 def _in_text(found: Iterable[Iterable[FoundMark]], excluded: bytearray) -> list[FoundMark]:
@@ -118,6 +118,7 @@ _OF_PRODUCT = re.compile(
     r"|\[cite_(?:start|end)\]|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
 )
 """Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
+_HINTS = (*"\ue200\ue201\ue202\ue203\ue204\ue205\ue206", "citeturn", "oaicite", "[cite_")
 _CITE = re.compile(r"<(cite|ref)>\s{0,3}(?P<body>[^<>\n]{1,100})</\1>", re.I)
 _PAGE = re.compile(r"(?:\b(?:pp?\.?|pages?|seiten?|S\.)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I)
 _DOCUMENT = re.compile(r"[^\s/:†#][^/:†#]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub)", re.I)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from answers.binding.layout import SOURCE_LABEL, Block, LineKind, is_delimiter
+from answers.binding.layout import SOURCE_LABEL, Block, Line, LineKind, is_delimiter
 from answers.binding.references import FoundMark
 from answers.binding.sentences import Span
 
@@ -106,20 +106,14 @@ class Scopes:
             inside = marks[first:at]
             statement = Statement(span, block.kind, frame.title, self._is_title(span))
             targets = [statement]
-            is_link = (
-                block.kind is LineKind.ITEM and span[0] == block.start and not self._marks[marks[0]].is_number
-                if inside
-                else False
-            )
-            has_before = self._before is not None and block.kind in {LineKind.TEXT, LineKind.ITEM} and not is_link
-            if has_before and self._is_empty(span, inside):
-                is_labelled = SOURCE_LABEL.match(self._text, *span) is not None
-                targets = free if is_labelled and free else [self._before]
+            if self._before is not None and self._is_only_marks(block, span, inside):
+                targets = free if free and SOURCE_LABEL.match(self._text, *span) else [self._before]
                 own += targets
-                free = [] if targets is free else [each for each in free if each is not self._before]
+                free = [each for each in free if each not in targets]
             else:
                 self.statements.append(statement)
-                (own if inside else free).append(statement)
+                has_source = any(any(self._marks[mark].targets) for mark in inside)
+                (own if has_source else free).append(statement)
                 self._before = statement if block.kind is not LineKind.HEADING else self._before
             self._support(inside, targets)
         if own or free:
@@ -153,7 +147,7 @@ class Scopes:
             frame.open += free
             frame.last = found[-1:]
 
-    def read_list(self, title: Block, marks: Sequence[int], *, is_only: bool) -> None:
+    def read_list(self, title: Line, marks: Sequence[int], *, is_only: bool) -> None:
         """Read a list of sources that no mark refers to.
 
         ``is_only``: no other part of the report has such a list, and the report ends with it.
@@ -175,7 +169,7 @@ class Scopes:
         self._close(1)
         self._support(self._frames[0].sources, self._frames[0].open)
 
-    def _place(self, block: Block) -> _Frame:
+    def _place(self, block: Block | Line) -> _Frame:
         """Close the lists and items that do not contain a block, and return the frame that does."""
         while (top := self._frames[-1]).level < 0:
             is_next = top.level == _LIST and block.kind is LineKind.ITEM and block.indent > top.indent - 2
@@ -208,7 +202,7 @@ class Scopes:
             parent.open += rest
             parent.last = frame.last or parent.last
 
-    def _bind(self, marks: Sequence[int], block: Block | None = None) -> None:
+    def _bind(self, marks: Sequence[int], block: Block | Line | None = None) -> None:
         """Bind sources that have no statement of their own."""
         frame = holder = self._frames[-1]
         if frame.level == _LIST and self._frames[-2].level == _ITEM:
@@ -245,6 +239,12 @@ class Scopes:
         if all(mark.is_number for mark in found) or not self._is_empty((block.start, block.end), marks):
             return False
         return block.kind is LineKind.TEXT or self._frames[-2].level == _ITEM or text[found[0].start] != "["
+
+    def _is_only_marks(self, block: Block, span: Span, marks: Sequence[int]) -> bool:
+        """Return whether a sentence has only marks. An item of a list that is a link is a statement."""
+        is_item = block.kind is LineKind.ITEM
+        is_link = is_item and span[0] == block.start and not all(self._marks[mark].is_number for mark in marks[:1])
+        return (is_item or block.kind is LineKind.TEXT) and not is_link and self._is_empty(span, marks)
 
     def _is_empty(self, span: Span, marks: Sequence[int]) -> bool:
         """Return whether a sentence has no words besides its marks."""

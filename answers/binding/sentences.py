@@ -13,7 +13,8 @@ from answers.binding.layout import Block, LineKind
 from answers.binding.references import FoundMark
 
 LABELLED = re.compile(
-    r"[ \t]*[*_]{0,3}[^\W\d_][^\n:：.!?。！？|\[\]<>]{0,40}(?:\*{0,3}[:：](?!//)|[:：]\*{1,3})(?=[ \t*]|[^\x00-\x7f]|\d)"
+    r"[ \t]*[*_]{0,3}[^\W\d_][^\n:：.!?。！？|\[\]<>]{0,40}"
+    r"(?:\*{0,3}[:：](?!//)|[:：]\*{1,3})(?=[ \t*]|[^\x00-\x7f]|\d)"
 )
 """Start of a statement of the form ``Label: value``."""
 MAX_STATEMENT_CHARS = 2_000

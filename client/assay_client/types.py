@@ -506,6 +506,7 @@ class Figure(TypedDict):
     low: NotRequired[float]
     high: NotRequired[float]
     interval: NotRequired[FigureInterval | None]
+    of: NotRequired[str]
     definition: str
     reference: NotRequired[str | None]
 
@@ -1056,6 +1057,7 @@ class ReportCitation(TypedDict):
     start: int
     end: int
     source: int | None
+    page: NotRequired[str]
     supports: bool | None
     contributes: bool | None
 
@@ -1069,7 +1071,7 @@ class ReportClaim(TypedDict):
 
 
 class ReportSource(TypedDict):
-    """Source of the report: entry of a reference list, or link."""
+    """Source of the report: entry of a reference list, or other URL. All of them are opened."""
 
     url: str | None
     title: NotRequired[str]
@@ -1478,7 +1480,7 @@ class SignFlipOut(TypedDict):
     method: str
 
 
-SourceState: TypeAlias = Literal["readable", "unreadable", "dead", "fabricated", "no_url", "not_checked"]
+SourceState: TypeAlias = Literal["readable", "unreadable", "dead", "fabricated", "no_url", "truncated", "not_checked"]
 """State of a source."""
 
 

@@ -8,12 +8,13 @@ text; everything else is in blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
+from answers.binding import without_product_marks
 from judges.llm.client import LLMClient, LLMRequest, Message
 from judges.llm.encoding import image_part
 from judges.llm.json_schema import ReplyType
@@ -76,6 +77,7 @@ def render_claim(question: Question, block_builder: BlockBuilder, style: Style) 
     A page with an empty answer is shown alone.
     """
     prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
+    question = replace(question, answer=without_product_marks(question.answer))
     answer = [("answer", question.answer)] if question.answer or question.page is None else []
     pieces = [*answer, *_instruction(question), ("claim", question.claim)]
     return _rendered(prompt, pieces, question, block_builder, style)
@@ -84,6 +86,7 @@ def render_claim(question: Question, block_builder: BlockBuilder, style: Style) 
 def render_extraction(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:
     """Render the request to extract values from the page, or from the answer if there is no page."""
     page = question.page
+    question = replace(question, answer=without_product_marks(question.answer))
     prompt = load_prompt("extract_answer" if page is None else "extract_page")
     pieces = [("answer", question.answer)] if page is None else [("links", page.links)] if page.links else []
     pieces += [*_instruction(question), ("request", question.claim)]

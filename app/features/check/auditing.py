@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
-from answers.binding import Binding
+from answers.binding import Binding, Source
 from app.features.check.report import (
     ClaimOutcome,
     ClaimVerdict,
@@ -105,12 +105,17 @@ def page_claims(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
 
 
 def by_page(binding: Binding, claims: Iterable[PageClaim]) -> dict[str | None, list[PageClaim]]:
-    """Return the claims by the key of their page, in text order; those of sources without a URL by None."""
+    """Return the claims by the key of their page, in text order; those of sources without a whole URL by None."""
     grouped: dict[str | None, list[PageClaim]] = {}
     for one in claims:
-        url = binding.sources[one.source].url
-        grouped.setdefault(None if url is None else canonical_key(url), []).append(one)
+        source = binding.sources[one.source]
+        grouped.setdefault(page_key(source), []).append(one)
     return grouped
+
+
+def page_key(source: Source) -> str | None:
+    """Return the key of the page of a source; None if it has no URL, or only the beginning of one."""
+    return None if source.url is None or source.truncated else canonical_key(source.url)
 
 
 def without_verdict(asked: PageClaim, outcome: ClaimOutcome, reason: str | None, reasoning: str) -> ClaimVerdict:
@@ -141,9 +146,9 @@ def _numbered(asked: Sequence[PageClaim]) -> str:
     """Return the claims one per line, so that the text of a claim cannot begin another one."""
     lines = []
     for number, one in enumerate(asked, start=1):
-        titles = f" (columns: {one.statement.column_titles})" if one.statement.column_titles else ""
+        context = f" ({one.statement.context})" if one.statement.context else ""
         lines.append(f"{number}. {' '.join(one.claim.text.split())}")
-        lines.append(f"   statement: {one.statement.plain[:_MAX_STATEMENT_CHARS]}{titles}")
+        lines.append(f"   statement: {one.statement.plain[:_MAX_STATEMENT_CHARS]}{context}")
     return "\n".join(lines)
 
 

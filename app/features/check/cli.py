@@ -149,18 +149,20 @@ def binding_json(binding: Binding) -> dict[str, Any]:
                 "statement_start": mark.statement_start,
                 "statement_end": mark.statement_end,
             }
+            | ({"page": mark.page} if mark.page else {})
         )
     return {
         "marks": marks,
         "sources": [
             {"url": source.url, "title": source.title, "marks": written}
+            | ({"truncated": True} if source.truncated else {})
             for source, written in zip(sources, marks_of, strict=True)
         ],
     }
 
 
 def _print_binding(name: str, binding: Binding) -> None:
-    """Print the counts, then the marks without a source and the sources without a mark."""
+    """Print the counts, then the marks without a source and the sources that are not bound to a statement."""
     unbound, unused = binding.unbound(), binding.unused()
     no_url = sum(mark.source is not None and binding.sources[mark.source].url is None for mark in binding.marks)
     console = stdout_console()
@@ -181,9 +183,10 @@ def _print_binding(name: str, binding: Binding) -> None:
             )
             print_line(f"  line {_line(binding, mark.start)}: {shorten(written, 100)}  {shorten(statement, 100)}")
     if unused:
-        print_line("Sources without a mark:")
+        print_line("Sources not bound to a statement:")
         for source in unused:
-            named = "  ".join(part for part in (source.url, shorten(source.title, 100)) if part)
+            cut = "(truncated)" if source.truncated else ""
+            named = "  ".join(part for part in (source.url, cut, shorten(source.title, 100)) if part)
             print_line(f"  line {_line(binding, source.start)}: {named}")
 
 

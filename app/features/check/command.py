@@ -13,6 +13,7 @@ from typing import Final
 
 import typer
 
+from answers.binding import without_product_marks
 from app.console import event_loop
 from app.console.errors import Exit, Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import baseline_suggested, judging_settings, quiet_logging
@@ -221,11 +222,12 @@ def print_document(document: CheckDocument) -> None:
     """Print the figures and the statements that are not supported."""
     if document.baseline:
         print_line(f"BASELINE: {document.notice}")
-    table = plain_table("figure", "value", "95 % interval", "judged", "not judged")
+    table = plain_table("figure", "value", "of", "95 % interval", "not judged")
     for name, label in FIGURE_LABELS.items():
         figure: Figure = getattr(document.figures, name)
         value = "unknown" if figure.value is None else f"{figure.value:.0%}"
-        table.add_row(label, value, _interval_text(figure), str(figure.judged), str(figure.not_judged))
+        share = f"{figure.count} of {figure.judged} {figure.of}"
+        table.add_row(label, value, share, _interval_text(figure), str(figure.not_judged))
     stdout_console().print(table)
     counts = [(label, document.counts.get(outcome, 0)) for outcome, label in OUTCOME_LABELS.items()]
     print_line(", ".join(f"{count} {label}" for label, count in counts if count) or "no statements")
@@ -238,13 +240,15 @@ def print_document(document: CheckDocument) -> None:
     ]
     for label, statement in problems[:_MAX_LISTED]:
         line = document.report.text.count("\n", 0, statement.start) + 1
-        print_line(f"  line {line}: {label}: {shorten(statement.text, 160)}")
+        print_line(f"  line {line}: {label}: {shorten(without_product_marks(statement.text), 160)}")
         for span in statement.unsupported[:3]:
             print_line(f"      unsupported: {shorten(document.report.text[span.start : span.end], 160)}")
         for detail in problem_lines(statement, document.sources):
             print_line(f"      {detail}")
     if len(problems) > _MAX_LISTED:
         print_line(f"  {len(problems) - _MAX_LISTED} more; use --json or --html for all")
+    for source in [source for source in document.sources if source.url and not source.marks][:_MAX_LISTED]:
+        print_line(f"  not bound to a statement: {source.url} ({source.state.replace('_', ' ')})")
     for warning in document.warnings:
         print_line(f"note: {warning}")
     if not document.baseline:

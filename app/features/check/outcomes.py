@@ -132,42 +132,51 @@ def figures_of(statements: Sequence[Statement], sources: Sequence[ReportSource],
     recall = [_is_supported(statement) for statement in statements if statement.factual]
     # Sentences that are no statements have no citation, so their citations do not support them.
     all_recall = [_is_supported(statement) for statement in statements] + [False] * max(0, sentences - len(statements))
-    cited = [source for source in sources if source.marks]
-    known = [source for source in cited if source.state is not SourceState.NOT_CHECKED]
-    not_checked = len(cited) - len(known)
+    known = [source for source in sources if source.state is not SourceState.NOT_CHECKED]
+    not_checked = len(sources) - len(known)
     gone = {SourceState.DEAD, SourceState.FABRICATED}
+    not_read = {SourceState.UNREADABLE, SourceState.NO_URL, SourceState.TRUNCATED}
     return Figures(
         citation_precision_liu2023=_figure(
             (liu for liu, _ in citations),
+            "citations",
             "Share of citations that support their statement, or a part of it if only all its citations together "
             "support it.",
             LIU,
         ),
         citation_recall_liu2023=_figure(
-            recall, "Share of the statements that state a fact which are supported by their citations.", LIU
+            recall,
+            "statements of fact",
+            "Share of the statements that state a fact which are supported by their citations.",
+            LIU,
         ),
         citation_precision_alce=_figure(
             (alce for _, alce in citations),
+            "citations",
             "Share of citations that belong to a supported statement and are not irrelevant to it.",
             ALCE,
         ),
         citation_recall_alce=_figure(
-            all_recall, "Share of all statements that are supported by their citations.", ALCE
+            all_recall, "statements", "Share of all statements that are supported by their citations.", ALCE
         ),
         unreadable=_figure(
-            [source.state in {SourceState.UNREADABLE, SourceState.NO_URL} for source in known] + [None] * not_checked,
-            "Share of the cited sources that could not be read.",
+            [source.state in not_read for source in known] + [None] * not_checked,
+            "sources",
+            "Share of all sources of the report that could not be read: failed, no URL, or a truncated one.",
         ),
         dead=_figure(
             [source.state in gone for source in known] + [None] * not_checked,
-            "Share of the cited sources that are gone.",
+            "sources",
+            "Share of all sources of the report that are gone.",
         ),
         fabricated=_figure(
             [_is_fabricated(source) for source in known] + [None] * not_checked,
-            "Share of the cited sources that are gone and of which the web archive has no copy.",
+            "sources",
+            "Share of all sources of the report that are gone and of which the web archive has no copy.",
         ),
         uncited=_figure(
             [statement.outcome is StatementOutcome.UNCITED for statement in statements if statement.factual],
+            "statements of fact",
             "Share of the statements that state a fact which have no citation.",
         ),
     )
@@ -239,7 +248,7 @@ def _is_needed(claims: Sequence[ReportClaim], source: int) -> bool | None:
     return needed
 
 
-def _figure(values: Iterable[bool | None], definition: str, reference: str | None = None) -> Figure:
+def _figure(values: Iterable[bool | None], of: str, definition: str, reference: str | None = None) -> Figure:
     found = list(values)
     judged = [value for value in found if value is not None]
     count, unknown = sum(judged), len(found) - len(judged)
@@ -254,6 +263,7 @@ def _figure(values: Iterable[bool | None], definition: str, reference: str | Non
         interval=None
         if interval is None
         else FigureInterval(low=interval.low, high=interval.high, method=interval.method),
+        of=of,
         definition=definition,
         reference=reference,
     )

@@ -17,12 +17,12 @@ from typing import Final
 
 import structlog
 
-from answers.binding import Binding
+from answers.binding import Binding, Source
 from app.async_tools import first_exception
 from app.dashboard.wording import plural, reason_words
 from app.engine.pipeline import AnswerPages
 from app.engine.runtime import Runtime
-from app.features.check.auditing import Auditor, PageClaim, by_page, page_claims, requests_of, without_verdict
+from app.features.check.auditing import Auditor, PageClaim, by_page, page_claims, page_key, requests_of, without_verdict
 from app.features.check.outcomes import StatementResult, figures_of, source_support, statement_result
 from app.features.check.report import (
     CapturedPage,
@@ -65,6 +65,7 @@ _GONE_STATUS: Final = frozenset({"404", "410"})
 SUPPLIER: Final = "supplied with the report"
 """Owner of supplied pages without another one, so that no other check uses them. It is not a name of an API key."""
 NO_URL: Final = "no_url"
+TRUNCATED: Final = "truncated_url"
 MARK_WITHOUT_SOURCE: Final = "mark_without_source"
 
 
@@ -214,16 +215,20 @@ async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], audi
     """Judge all pairs of claim and source, page by page."""
     binding = run.plan.binding
     pages_of_claims = by_page(binding, pairs)
-    detail = "The source has no URL."
-    without_url = pages_of_claims.pop(None, [])
-    run.decided({one.index: without_verdict(one, ClaimOutcome.UNREADABLE, NO_URL, detail) for one in without_url})
+    without_page = pages_of_claims.pop(None, [])
+    run.decided({one.index: _without_page(one, binding.sources[one.source]) for one in without_page})
+    sources: dict[str, list[int]] = {}
+    for index, each in enumerate(binding.sources):
+        key = page_key(each)
+        if key is not None:
+            sources.setdefault(key, []).append(index)
     slots = asyncio.Semaphore(_PAGES_AT_ONCE)
 
-    async def judge_page(claims: Sequence[PageClaim]) -> None:
-        url = binding.sources[claims[0].source].url
+    async def judge_page(indices: Sequence[int], claims: Sequence[PageClaim]) -> None:
+        url = binding.sources[indices[0]].url
         async with slots:
             source, evidence = await _open(pages, str(url))
-            run.sources.update((claim.source, source) for claim in claims)
+            run.sources.update((index, source) for index in indices)
             if isinstance(evidence, CacheError):
                 run.decided({claim.index: _missing(claim, evidence) for claim in claims})
                 return
@@ -232,8 +237,8 @@ async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], audi
 
     try:
         async with asyncio.timeout_at(run.deadline) as limit, asyncio.TaskGroup() as group:
-            for claims in pages_of_claims.values():
-                group.create_task(judge_page(claims))
+            for key, indices in sources.items():
+                group.create_task(judge_page(indices, pages_of_claims.get(key, ())))
     except TimeoutError:
         if not limit.expired():
             raise
@@ -287,6 +292,13 @@ async def _evidence(pages: AnswerPages, url: str) -> Evidence:
     if failed is not None:
         raise NoEvidence(url, failed.outcome, failed.detail, gone=failed.gone, capture=failed)
     return await pages.evidence_for(url)
+
+
+def _without_page(claim: PageClaim, source: Source) -> ClaimVerdict:
+    if source.truncated:
+        detail = f"The report contains only the beginning of the URL: {source.url}"
+        return without_verdict(claim, ClaimOutcome.UNREADABLE, TRUNCATED, detail)
+    return without_verdict(claim, ClaimOutcome.UNREADABLE, NO_URL, "The source has no URL.")
 
 
 def _missing(claim: PageClaim, error: CacheError) -> ClaimVerdict:
@@ -361,6 +373,7 @@ def _statement(
                 start=mark.start,
                 end=mark.end,
                 source=mark.source,
+                page=mark.page,
                 supports=supports if mark.source is not None else False,
                 contributes=contributes if mark.source is not None else False,
             )
@@ -387,8 +400,8 @@ def _statement(
 def _sources(binding: Binding, opened: Mapping[int, ReportSource]) -> Iterator[ReportSource]:
     marks = Counter(mark.source for mark in binding.marks)
     for index, source in enumerate(binding.sources):
-        state = SourceState.NOT_CHECKED if source.url else SourceState.NO_URL
-        known = opened.get(index) or ReportSource(url=source.url, state=state)
+        state = SourceState.TRUNCATED if source.truncated else SourceState.NOT_CHECKED
+        known = opened.get(index) or ReportSource(url=source.url, state=state if source.url else SourceState.NO_URL)
         yield known.model_copy(update={"url": source.url, "title": source.title, "marks": marks[index]})
 
 
@@ -421,6 +434,9 @@ def _warnings(
     warnings = []
     if not plan.binding.marks:
         warnings.append("The report has no citations.")
+    unused = len(plan.binding.unused())
+    if unused:
+        warnings.append(f"{plural(unused, 'source', 'sources')} not bound to a statement.")
     unbound = len(plan.binding.unbound())
     if unbound:
         warnings.append(f"{plural(unbound, 'citation mark', 'citation marks')} without a source in the report.")

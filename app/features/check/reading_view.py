@@ -12,7 +12,7 @@ import io
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Final
 from urllib.parse import quote, urldefrag, urlsplit
@@ -20,6 +20,7 @@ from urllib.parse import quote, urldefrag, urlsplit
 from markupsafe import Markup
 from PIL import Image
 
+from answers.binding import without_product_marks
 from app.dashboard.answer_renderer import SHORT_CHARS, run_in_child
 from app.dashboard.leaf_view import Box, Places, places_of
 from app.dashboard.passages import Passage, Piece, passages, pieces
@@ -139,7 +140,8 @@ async def _panel(number: int, statement: Statement, evidence: _Evidence) -> Pane
     for claim in statement.claims:
         verdicts = [await evidence.verdict(each) for each in claim.verdicts]
         claims.append(ClaimView(claim=claim, is_statement=len(statement.claims) == 1, verdicts=verdicts))
-    return Panel(number=number, statement=statement, words=pieces(statement.text, spans), claims=claims)
+    words = [replace(each, text=without_product_marks(each.text)) for each in pieces(statement.text, spans)]
+    return Panel(number=number, statement=statement, words=words, claims=claims)
 
 
 @dataclass(slots=True)

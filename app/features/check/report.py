@@ -68,8 +68,10 @@ class SourceState(StrEnum):
     """The page is gone, and the archive answered that it has no copy: it probably never existed."""
     NO_URL = "no_url"
     """The entry of the reference list has no URL."""
+    TRUNCATED = "truncated"
+    """The report contains only the beginning of the URL, so no page was opened."""
     NOT_CHECKED = "not_checked"
-    """No mark refers to it, or the check stopped before it was captured."""
+    """The check stopped before it was captured."""
 
 
 class CheckStatus(StrEnum):
@@ -159,6 +161,7 @@ class ReportCitation(_Part):
     start: int = Field(ge=0)
     end: int = Field(ge=0)
     source: int | None = Field(description="Index in `sources`; null if the mark refers to nothing in the report")
+    page: str = Field(default="", description="Page of a document that the mark names, such as `15` or `3-4`")
     supports: bool | None = Field(
         description="Whether the source supports the whole statement; null if that was not judged"
     )
@@ -202,14 +205,14 @@ class CapturedPage(_Part):
 
 
 class ReportSource(_Part):
-    """Source of the report: entry of a reference list, or link."""
+    """Source of the report: entry of a reference list, or other URL. All of them are opened."""
 
     url: str | None
     title: str = ""
     state: SourceState
     reason: str | None = Field(default=None, description="Why it is not readable: outcome of the capture")
     detail: str = ""
-    marks: int = Field(default=0, ge=0, description="Number of citation marks that refer to it")
+    marks: int = Field(default=0, ge=0, description="Number of bound marks; 0 if it is not bound to a statement")
     page: CapturedPage | None = None
     archived_url: str | None = Field(
         default=None, description="Copy in the web archive on which the claims were judged"
@@ -238,6 +241,7 @@ class Figure(_Part):
     low: float = Field(default=0, ge=0, le=1)
     high: float = Field(default=1, ge=0, le=1)
     interval: FigureInterval | None = None
+    of: str = Field(default="", description="What the population consists of, such as `sources`")
     definition: str
     reference: str | None = Field(default=None, description="Publication that the definition comes from")
 

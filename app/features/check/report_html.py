@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from markdown_it.token import Token
 
+from answers.binding import without_product_marks
 from answers.markdown import MAX_CHARS, linked, plain_text, render_markdown
 from app.dashboard.answer_renderer import answer_child
 
@@ -62,11 +63,11 @@ def plain_report(text: str, statements: Sequence[MarkedSpan]) -> str:
     for number, each in enumerate(statements):
         if each.start < at:
             continue
-        parts.append(html.escape(text[at : each.start]))
-        inner = html.escape(text[each.start : each.end])
+        parts.append(html.escape(without_product_marks(text[at : each.start])))
+        inner = html.escape(without_product_marks(text[each.start : each.end]))
         parts.append(f'<span data-statement="{number}">{inner}</span><span data-end="{number}"></span>')
         at = each.end
-    return f'<pre class="plain">{"".join(parts)}{html.escape(text[at:])}</pre>'
+    return f'<pre class="plain">{"".join(parts)}{html.escape(without_product_marks(text[at:]))}</pre>'
 
 
 def decorated(report: str, classes: Sequence[str], buttons: Sequence[str]) -> str:

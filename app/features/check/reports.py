@@ -45,7 +45,10 @@ class ReportInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPlan:
-    """Citations and statements of a report. ``urls`` are the distinct pages that are cited, in text order."""
+    """Citations and statements of a report. ``urls`` are the distinct pages that it names, bound or not, in text order.
+
+    Truncated URLs are not pages.
+    """
 
     report: ReportInput
     binding: Binding
@@ -75,14 +78,12 @@ def plan_check(report: ReportInput) -> CheckPlan:
     pairs = len({(mark.statement_start, mark.source) for mark in binding.marks})
     if pairs > MAX_CITATIONS:
         raise ReportRejected(f"{report.name} has {pairs:,} citations (maximum {MAX_CITATIONS:,}): {TOO_LARGE}")
-    used = [mark.source for mark in binding.marks if mark.source is not None]
     by_key: dict[str, str] = {}
-    for index in dict.fromkeys(used):
-        url = binding.sources[index].url
-        if url is not None:
-            by_key.setdefault(canonical_key(url), url)
+    for source in sorted(binding.sources, key=lambda each: each.start):
+        if source.url is not None and not source.truncated:
+            by_key.setdefault(canonical_key(source.url), source.url)
     if len(by_key) > MAX_PAGES:
-        raise ReportRejected(f"{report.name} cites {len(by_key):,} pages (maximum {MAX_PAGES:,}): {TOO_LARGE}")
+        raise ReportRejected(f"{report.name} names {len(by_key):,} pages (maximum {MAX_PAGES:,}): {TOO_LARGE}")
     return CheckPlan(report=report, binding=binding, sections=tuple(sections_of(binding)), urls=tuple(by_key.values()))
 
 

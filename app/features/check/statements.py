@@ -15,7 +15,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from answers.binding import Binding, LineKind, Mark
+from answers.binding import LABELLED, Binding, LineKind, Mark, without_product_marks
 from app.features.check.report import Span, StatementKind
 from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMRequest
@@ -33,7 +33,7 @@ _KINDS: Final = {LineKind.HEADING: StatementKind.HEADING, LineKind.TABLE: Statem
 _LABEL = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\([^)\n]*\)")
 _ONLY_A_NUMBER = re.compile(r"[\W\d_]*")
 _EMPTY_BRACKETS = re.compile(r" ?[(\[（【][\s,;.、，]*[)\]）】]")  # noqa: RUF001 - brackets of other scripts
-_MARKUP = re.compile(r"\*\*|__|`|^[#>\s]+|<br ?/?>")
+_MARKUP = re.compile(r"\*\*|__|`|^[#>\s]+|</?[A-Za-z][^<>\n]{0,80}>")
 _BEFORE_STOP = re.compile(r" (?=[.,;:!?])")
 _DELIMITER_ROW = re.compile(r"[\s|:-]+")
 LABEL_LINE = re.compile(
@@ -61,8 +61,14 @@ class ReportStatement:
     kind: StatementKind
     marks: tuple[Mark, ...]
     plain: str
-    column_titles: str = ""
-    """Titles of the columns, if it is a table row."""
+    context: str = ""
+    """Titles of the columns, or the title of the list: ``columns: Name, Height`` or ``under: Eiffel Tower``."""
+    subject: str = ""
+    """What a statement such as ``Height: 330 m`` is about: the title of its list, or the heading."""
+
+    def claim(self, plain: str) -> str:
+        """Return a part of the statement as a claim that can be understood without the report."""
+        return (f"{self.subject}: {plain}" if self.subject else plain)[:MAX_CLAIM_CHARS]
 
     @property
     def sources(self) -> tuple[int, ...]:
@@ -120,9 +126,9 @@ def _statements(binding: Binding) -> Iterator[ReportStatement]:
         by_start.setdefault(mark.statement_start, []).append(mark)
         while place + 1 < len(starts) and starts[place + 1] <= mark.start:
             place += 1
-        if starts:
+        if starts and mark.start < binding.sentences[place].end:
             inside.setdefault(starts[place], []).append(mark)
-    titles = ""
+    titles = heading = ""
     previous_end = -1
     for index, sentence in enumerate(binding.sentences):
         marks = tuple(by_start.get(sentence.start, ()))
@@ -146,13 +152,18 @@ def _statements(binding: Binding) -> Iterator[ReportStatement]:
             continue
         kind = _KINDS.get(sentence.kind, StatementKind.SENTENCE)
         plain = plain_text(text, sentence.start, sentence.end, [*inside.get(sentence.start, ()), *marks])
+        lead = "" if sentence.lead is None else plain_text(text, *sentence.lead, ()).rstrip(" :：")  # noqa: RUF001
+        context = f"columns: {titles}" if is_row and titles else f"under: {lead[:_MAX_HEADING_CHARS]}" if lead else ""
+        if kind is StatementKind.HEADING:
+            heading = plain
         yield ReportStatement(
             start=sentence.start,
             end=sentence.end,
             kind=kind,
             marks=marks,
             plain=_plain_row(plain) if is_row else plain,
-            column_titles=titles if is_row else "",
+            context=context,
+            subject=(lead or heading)[:_MAX_HEADING_CHARS] if not is_row and LABELLED.match(plain) else "",
         )
 
 
@@ -175,7 +186,7 @@ def plain_text(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
             pieces.append(link["label"])
         at = min(mark_end, end)
     pieces.append(text[at:end])
-    plain = " ".join("".join(pieces).split())  # the patterns are quadratic in white space
+    plain = " ".join(without_product_marks("".join(pieces)).split())  # the patterns are quadratic in white space
     plain = _MARKUP.sub("", _EMPTY_BRACKETS.sub("", plain))
     return _BEFORE_STOP.sub("", " ".join(plain.split()))
 
@@ -189,6 +200,8 @@ def looks_factual(statement: ReportStatement) -> bool:
     if _CJK.search(plain):
         return has_digit
     words = _WORD.findall(plain)
+    if has_digit and LABELLED.match(plain):
+        return True
     if len(words) < _MIN_WORDS and statement.kind is not StatementKind.TABLE_ROW:
         return False
     return has_digit or any(word[0].isupper() and len(word) > 1 for word in words[1:])
@@ -257,7 +270,7 @@ def split_by_rules(section: Section, text: str) -> list[ClaimedStatement]:
 
 def _by_rules(statement: ReportStatement, text: str) -> ClaimedStatement:
     claims = tuple(
-        Claim(text=plain[:MAX_CLAIM_CHARS], spans=(Span(start=start, end=end),))
+        Claim(text=statement.claim(plain), spans=(Span(start=start, end=end),))
         for plain, start, end in clauses(statement, text)
     )
     return ClaimedStatement(
@@ -266,7 +279,7 @@ def _by_rules(statement: ReportStatement, text: str) -> ClaimedStatement:
 
 
 def _whole(statement: ReportStatement, *, factual: bool) -> ClaimedStatement:
-    claim = Claim(text=statement.plain[:MAX_CLAIM_CHARS], spans=(Span(start=statement.start, end=statement.end),))
+    claim = Claim(text=statement.claim(statement.plain), spans=(Span(start=statement.start, end=statement.end),))
     return ClaimedStatement(statement=statement, claims=(claim,), factual=factual, by_rules=True)
 
 
@@ -279,8 +292,7 @@ def split_request(section: Section, model: str, block_builder: BlockBuilder) -> 
 def _numbered(section: Section) -> str:
     lines = []
     for number, statement in enumerate(section.statements, start=1):
-        titles = f" (columns: {statement.column_titles})" if statement.column_titles else ""
-        lines.append(f"{number}. {statement.plain}{titles}")
+        lines.append(f"{number}. {statement.plain}" + (f" ({statement.context})" if statement.context else ""))
     return "\n".join(lines)
 
 

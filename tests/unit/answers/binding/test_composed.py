@@ -1,7 +1,7 @@
 """Composed reports in the forms that agents use, with their bindings: see ``composed/``.
 
-Each file has several reports. ``%% NAME`` begins a report and ``%% truth`` its bindings: ``STATEMENT => URL ...``, with
-``~`` before a truncated URL, and ``? URL`` for a URL that is not bound. A statement that ends with ``…`` is its beginning.
+Each file has several reports. ``%% NAME`` begins a report and ``%% truth`` its bindings: ``STATEMENT => URL ...``,
+with ``~`` before a truncated URL, and ``? URL`` for a URL that is not bound. ``…`` stands for the rest of a statement.
 """
 
 from __future__ import annotations

@@ -296,6 +296,51 @@ async def test_report_without_citations_says_so(tmp_path: Path) -> None:
     assert document.figures.uncited.value == 1.0
 
 
+EVERY_SOURCE = f"""# Karrow Bay
+
+## Velm Institute
+
+- Founded: 1931
+- Opened by: Norrstad\ue200cite\ue202turn0search1\ue201
+- Source: {SITE}/institute/history
+
+Members enter free of charge [rules.pdf, p. 15]. The mast is 12 m high ({SITE}/mast/heig...).
+
+1. The Velm Institute was founded in 1931.
+   - Source: {SITE}/institute/history
+2. The bay has a casino.
+   - Source: {SITE}/casino
+
+## Further reading
+
+- {SITE}/news/autumn-lecture
+- {SITE}/gone
+"""
+
+
+async def test_every_url_is_opened_and_counted_and_product_marks_reach_no_model(tmp_path: Path) -> None:
+    document, calls = await check(tmp_path, EVERY_SOURCE)
+
+    states = {source.url or source.title: (source.state.value, source.marks) for source in document.sources}
+    assert states == {
+        f"{SITE}/news/autumn-lecture": ("readable", 0),
+        f"{SITE}/gone": ("dead", 0),
+        f"{SITE}/institute/history": ("readable", 3),
+        "rules.pdf": ("no_url", 1),
+        f"{SITE}/mast/heig": ("truncated", 1),
+        f"{SITE}/casino": ("dead", 1),
+    }
+    dead, unreadable = document.figures.dead, document.figures.unreadable
+    assert [(each.count, each.judged, each.of) for each in (dead, unreadable)] == [(2, 6, "sources"), (2, 6, "sources")]
+    assert "2 sources not bound to a statement." in document.warnings
+    by_text = {statement.text: statement for statement in document.statements}
+    assert by_text["Members enter free of charge [rules.pdf, p. 15]."].citations[0].page == "15"
+    truncated = by_text[f"The mast is 12 m high ({SITE}/mast/heig...)."]
+    assert (truncated.outcome.value, truncated.reason) == ("unreadable", "truncated_url")
+    sent = "".join(call.text for call in calls)
+    assert not re.search("[\ue200-\ue206]|turn0search1", sent)
+
+
 def test_five_thousand_citations_are_planned_and_too_many_are_an_error() -> None:
     def report(count: int) -> ReportInput:
         lines = "".join(f"Gauge {number} weighs {number} kg [1].\n" for number in range(count))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 
-from app.features.check.report_html import MarkedSpan, report_html
+from app.features.check.report_html import MarkedSpan, plain_report, report_html
 
 
 def spans(text: str, *parts: str) -> list[MarkedSpan]:
@@ -35,6 +35,15 @@ def test_each_statement_is_marked_within_the_formatting_of_the_report(text: str,
     html = report_html(text, spans(text, *parts))
     assert html is not None
     assert statement_texts(html) == {str(number): each for number, each in enumerate(shown)}
+
+
+def test_internal_marks_of_products_are_not_shown():
+    text = "[cite_start]Oslo grew.\ue200cite\ue202turn0search1\ue201 It rained [1]."
+    marked = spans(text, "[cite_start]Oslo grew.\ue200cite\ue202turn0search1\ue201", "It rained [1].")
+    html = report_html(text, marked)
+    assert html is not None
+    assert statement_texts(html) == {"0": "Oslo grew.", "1": "It rained [1]."}
+    assert HTMLParser(plain_report(text, marked)).text() == "Oslo grew. It rained [1]."
 
 
 def test_cells_of_a_table_row_are_marked_and_the_table_is_kept():
