@@ -26,6 +26,8 @@ class ProblemCode(StrEnum):
     """Not UTF-8, or contains a character that cannot be stored: NUL or an unpaired surrogate."""
     NOT_JSON = "not_json"
     BAD_ARCHIVE = "bad_archive"
+    BAD_DOCUMENT = "bad_document"
+    """A Word, HTML or PDF file that cannot be converted, or that is not what its name says."""
     BAD_REPLY = "bad_reply"
     """JSON that is not a reply of a known provider, or that contradicts itself."""
 

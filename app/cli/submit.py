@@ -32,7 +32,11 @@ class _Submission:
 
 def submit(
     path: Annotated[
-        Path, typer.Argument(help="Answer file (.md), reply of a model provider (.json), or folder of answer files.")
+        Path,
+        typer.Argument(
+            help="Answer (.md, .docx, .html or .pdf), reply of a model provider (.json), folder of such files, or - "
+            "for standard input."
+        ),
     ],
     *,
     submission: _Submission,

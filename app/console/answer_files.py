@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO, Final
 
-from answers.errors import InvalidSubmission
-from answers.provider_replies import answer_from_reply
-from answers.public_layout import ANSWERS, is_answer, other_files
-from answers.submission import name_problems
+from answers.errors import InvalidSubmission, ProblemCode
+from answers.public_layout import ANSWERS, is_answer, is_metadata, natural_key
+from answers.submission import name_problems, with_suffix
+from app.console import event_loop
 from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
+from app.engine.report_files import DOCUMENT_SUFFIXES, MAX_DOCUMENT_BYTES, read_report
 from cache.sources.supplied import SuppliedRejected, read_supplied
 from cache.sources.uploads import UploadedPage
+
+STDIN: Final = Path("-")
+STDIN_NAME: Final = "standard input"
 
 
 def check_name(name: str, option: str) -> None:
@@ -24,49 +33,85 @@ def check_name(name: str, option: str) -> None:
 
 
 def read_answers(path: Path) -> list[tuple[str, str]]:
-    """Return (name, text) of a file with any name, or of every ``answer_<k>.md`` in a folder, and report the others.
+    """Return (name, text) of a file, of standard input, or of every ``answer_<k>`` in a folder, and report the others.
 
-    A file with the suffix ``.json`` is the reply of a model provider.
+    A file can be Markdown, a document (.docx, .html, .pdf) or the reply of a model provider (.json).
 
     Raises:
-        WrongUsage: There are no answers, or one cannot be read as UTF-8 or as a reply.
+        WrongUsage: There are no answers, or one cannot be read.
     """
-    if path.is_dir():
-        report_ignored(other_files(path))
-        files = sorted(file for file in path.iterdir() if is_answer(file.name))
-        if not files:
-            raise WrongUsage(f"no {ANSWERS} files in {path}")
-    elif path.is_file():
-        files = [path]
-    else:
-        raise WrongUsage(f"no such file or folder: {path}")
+    if not path.is_dir():
+        return [(_answer_name(path), read_report_file(path))]
+    files: dict[str, Path] = {}
+    ignored = []
+    for file in sorted(each for each in path.iterdir() if not (each.name.startswith(".") or is_metadata(each.name))):
+        name = with_suffix(_answer_name(file))
+        if not is_answer(name):
+            ignored.append(file)
+        elif name in files:
+            raise WrongUsage(f"{files[name]} and {file.name} are the same answer: remove one of them")
+        else:
+            files[name] = file
+    report_ignored(ignored)
+    if not files:
+        raise WrongUsage(f"no {ANSWERS} files in {path}")
+    return [
+        (name, read_report_file(file)) for name, file in sorted(files.items(), key=lambda item: natural_key(item[0]))
+    ]
+
+
+def _answer_name(path: Path) -> str:
+    """Return the name of the answer in a file: without the suffix if it becomes Markdown."""
+    if path == STDIN:
+        return "answer_1"
+    return path.stem if path.suffix.lower() in {*DOCUMENT_SUFFIXES, ".json"} else path.name
+
+
+def read_report_file(path: Path) -> str:
+    """Return the Markdown of a file or of standard input (``-``), and print the warnings about it.
+
+    Raises:
+        WrongUsage: It cannot be read or converted.
+    """
+    name = STDIN_NAME if path == STDIN else str(path)
     try:
-        if path.suffix.lower() == ".json" and path.is_file():
-            return [(path.stem, text_of_reply(path))]
-        return [(file.name, file.read_text(encoding="utf-8-sig")) for file in files]
-    except UnicodeDecodeError as error:
-        raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
+        with open_input(path) as file:
+            data = file.read(MAX_DOCUMENT_BYTES + 1)
     except OSError as error:
-        raise WrongUsage(f"cannot read {error.filename}: {error.strerror}") from error
-
-
-def text_of_reply(path: Path) -> str:
-    """Return the Markdown of a reply, and report the citations that cannot be checked."""
+        raise WrongUsage(f"cannot read {name}: {error.strerror}") from error
     try:
-        reply = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise WrongUsage(f"{path} is not JSON: {error}") from error
-    try:
-        answer = answer_from_reply(reply)
+        report = event_loop.run(read_report(name, data))
     except InvalidSubmission as error:
-        raise WrongUsage(f"{path}: invalid reply", hint=str(error).removeprefix(": ")) from error
-    unchecked = sorted({one.title or "(no title)" for one in answer.citations if one.url is None})
-    if unchecked:
-        message = f"warning: cited sources that are no web pages get no link: {', '.join(unchecked)}"
-        stderr_console().print_line(message)
-    return answer.text
+        [problem, *_] = error.problems
+        if problem.code is ProblemCode.BAD_REPLY:
+            hint = f"{problem.path.removeprefix(name).lstrip('.')} {problem.message}".strip()
+            raise WrongUsage(f"{name}: invalid reply", hint=hint) from error
+        raise WrongUsage(f"{problem.path} {problem.message}") from error
+    for warning in report.warnings:
+        stderr_console().print_line(f"warning: {warning}")
+    return report.text
+
+
+def open_input(path: Path) -> AbstractContextManager[BinaryIO]:
+    """Open a file, or standard input for ``-``. Says so if a person has to type the input."""
+    if path != STDIN:
+        return path.open("rb")
+    if sys.stdin.isatty():
+        stderr_console().print_line("reading standard input; end it with Ctrl-D")
+    return nullcontext(sys.stdin.buffer)
+
+
+@contextmanager
+def input_file(path: Path) -> Iterator[Path]:
+    """Yield a file that can be read several times: ``path``, or a temporary copy of standard input for ``-``."""
+    if path != STDIN:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder, open_input(path) as source:
+        copy = Path(folder, STDIN_NAME.replace(" ", "-"))
+        with copy.open("wb") as target:
+            shutil.copyfileobj(source, target)
+        yield copy
 
 
 def read_pages(path: Path) -> dict[str, str]:

@@ -3,12 +3,12 @@
 The first process is started by path. It imports the decoders, which takes a second, and forks a child per document in
 milliseconds. A child limits its resources, confines itself, reads the document from standard input, and writes one
 frame per page to standard output (see ``_send``), so that finished pages survive if it is killed. Of this project it
-loads only ``plain_html``, by its path, and ``cache.confinement``.
+loads only ``plain_html`` and ``report_markdown``, by their paths, and ``cache.confinement``.
 
 Arguments: the folder that contains the package ``cache``, and the user of the children (empty: unchanged).
 
-Control messages arrive on a socket, the standard input of the first process. ``pdf``, ``image`` or ``html`` comes with
-two file descriptors, for the document and for the frames; the response is the process id of the child. ``kill <id>``
+Control messages arrive on a socket, the standard input of the first process. A key of ``_WRITERS`` comes with two file
+descriptors, for the document and for the frames; the response is the process id of the child. ``kill <id>``
 kills a child. When the socket closes, all children are killed and the process exits.
 """
 
@@ -27,6 +27,7 @@ import signal
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 MEMORY_BYTES = 1024 * 1024 * 1024
@@ -35,6 +36,8 @@ HTML_PARSE_CPU_S = 0.5
 HTML_PARSE_CPU_S_PER_MIB = 0.25
 HTML_CPU_S = 1.0
 HTML_CPU_S_PER_MIB = 1.0
+REPORT_CPU_S = 30.0
+PDF_END_BYTES = 2048
 MAX_TEXT_PAGES = 2000
 MAX_IMAGE_PAGES = 50
 MAX_WIDTH_PX = 1100
@@ -105,6 +108,22 @@ def write_pdf(data: bytes, out: BinaryIO) -> None:
     Raises:
         Rejected: encrypted, or not a readable PDF.
     """
+    document = _open_pdf(data)
+    pages = int(document.page_count)
+    title = (document.metadata or {}).get("title") or ""
+    _send(out, {"type": "document", "pages": pages, "title": title})
+    for number in range(min(pages, MAX_TEXT_PAGES)):
+        try:
+            header, image = _read_page(document[number], with_image=number < MAX_IMAGE_PAGES)
+        except (RuntimeError, ValueError) as broken:
+            header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken) or "unknown"}, b""
+        _send(out, {"type": "page", "number": number + 1, **header}, image)
+    if document.is_repaired:
+        _send(out, {"type": "repaired"})
+
+
+def _open_pdf(data: bytes) -> Any:
+    """Open a PDF with PyMuPDF. Raises Rejected as ``write_pdf``."""
     pymupdf = _pymupdf()
     pymupdf.TOOLS.mupdf_display_errors(False)
     pymupdf.TOOLS.mupdf_display_warnings(False)
@@ -117,16 +136,7 @@ def write_pdf(data: bytes, out: BinaryIO) -> None:
         raise Rejected(f"unreadable: {broken}") from broken
     if pages == 0:
         raise Rejected("unreadable: the PDF has no pages")
-    title = (document.metadata or {}).get("title") or ""
-    _send(out, {"type": "document", "pages": pages, "title": title})
-    for number in range(min(pages, MAX_TEXT_PAGES)):
-        try:
-            header, image = _read_page(document[number], with_image=number < MAX_IMAGE_PAGES)
-        except (RuntimeError, ValueError) as broken:
-            header, image = {"text": "", "hidden": "", "links": [], "damage": str(broken) or "unknown"}, b""
-        _send(out, {"type": "page", "number": number + 1, **header}, image)
-    if document.is_repaired:
-        _send(out, {"type": "repaired"})
+    return document
 
 
 def _read_page(page: Any, *, with_image: bool) -> tuple[dict[str, Any], bytes]:
@@ -295,11 +305,47 @@ def write_html(data: bytes, out: BinaryIO) -> None:
     _send(out, {"type": "html"}, json.dumps(dataclasses.asdict(page)).encode("ascii"))
 
 
-@functools.cache
+def write_docx_report(data: bytes, out: BinaryIO) -> None:
+    """Write one ``report`` frame whose body is the Markdown of a Word document in UTF-8. Raises Rejected."""
+    _write_report(lambda module: module.docx_markdown(data), out)
+
+
+def write_html_report(data: bytes, out: BinaryIO) -> None:
+    """Like ``write_docx_report``, for HTML in UTF-8."""
+    _write_report(lambda module: module.html_markdown(data.decode("utf-8", "replace")), out)
+
+
+def write_pdf_report(data: bytes, out: BinaryIO) -> None:
+    """Like ``write_docx_report``, for a PDF. A file without an end that had to be repaired is rejected."""
+    document = _open_pdf(data)
+    if document.is_repaired and b"%%EOF" not in data[-PDF_END_BYTES:]:
+        raise Rejected("unreadable: it is truncated")
+    _write_report(lambda module: module.pdf_markdown(document), out)
+
+
+def _write_report(convert: Callable[[Any], str], out: BinaryIO) -> None:
+    signal.setitimer(signal.ITIMER_PROF, REPORT_CPU_S)
+    module = _report_markdown()
+    try:
+        text = convert(module)
+    except module.Unreadable as why:
+        raise Rejected(str(why)) from why
+    _send(out, {"type": "report"}, text.encode("utf-8", "replace"))
+
+
 def _plain_html() -> Any:
-    """Return the module next to this one. The folder is not importable: some names hide standard modules."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plain_html.py")  # noqa: PTH100, PTH118, PTH120
-    spec = importlib.util.spec_from_file_location("plain_html", path)
+    return _sibling("plain_html")
+
+
+def _report_markdown() -> Any:
+    return _sibling("report_markdown")
+
+
+@functools.cache
+def _sibling(name: str) -> Any:
+    """Return a module next to this one. The folder is not importable: some names hide standard modules."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")  # noqa: PTH100, PTH118, PTH120
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
@@ -314,10 +360,21 @@ def _jpeg(picture: Any, quality: int) -> bytes:
     return buffer.getvalue()
 
 
+_REPORT = "-report"
+_WRITERS = {
+    "pdf": write_pdf,
+    "image": write_image,
+    "html": write_html,
+    "docx-report": write_docx_report,
+    "html-report": write_html_report,
+    "pdf-report": write_pdf_report,
+}
+
+
 def write_document(kind: str, data: bytes, out: BinaryIO) -> None:
     """Write all frames of one document. The last one is ``end`` or ``rejected``."""
     try:
-        {"pdf": write_pdf, "image": write_image, "html": write_html}[kind](data, out)
+        _WRITERS[kind](data, out)
     except Rejected as why:
         _send(out, {"type": "rejected", "reason": str(why)})
     except MemoryError:
@@ -362,6 +419,8 @@ def serve(control: socket.socket) -> None:
             if int(number) in children:
                 os.kill(int(number), signal.SIGKILL)
             continue
+        if command.endswith(_REPORT):
+            _report_markdown()  # before the fork, because a confined child cannot read it; captures do not need it
         pid = os.fork()
         if pid == 0:
             _run_child(command, *descriptors)

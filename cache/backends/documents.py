@@ -38,7 +38,7 @@ from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
 MAX_OUTPUT_BYTES = 200 * 1024 * 1024
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 _FINAL_TYPES = frozenset({"end", "rejected"})
-DocumentKind: TypeAlias = Literal["pdf", "image", "html"]
+DocumentKind: TypeAlias = Literal["pdf", "image", "html", "pdf-report", "html-report", "docx-report"]
 SHORT_HTML_CHARS = 4_000
 """HTML up to this length is parsed in a thread: 30 MB and 0.1 s in the worst case."""
 _DEADLINE_S = 50.0

@@ -13,7 +13,7 @@ import pytest
 
 from answers.jsonl import read_jsonl
 from answers.public_layout import read_folder
-from app.console.answer_files import read_answers, read_pages, text_of_reply
+from app.console.answer_files import read_answers, read_pages, read_report_file
 from judges.analysis.label_formats import read_rows as read_label_rows
 from judges.analysis.labels import label_lines, parse_labels
 from judges.loader import load_judge
@@ -52,7 +52,7 @@ CASES: list[tuple[str, str, Callable[[Path], Any]]] = [
         json.dumps({"agent": "a", "task_id": "t", "text": "x"}),
         lambda path: read_jsonl(io.BytesIO(path.read_bytes())),
     ),
-    ("reply.json", '{"choices": [{"message": {"content": "x"}}]}', text_of_reply),
+    ("reply.json", '{"choices": [{"message": {"content": "x"}}]}', read_report_file),
     ("pages.json", '{"https://a.example": "text"}', read_pages),
 ]
 

@@ -10,7 +10,7 @@ import typer
 
 from answers.binding import Binding
 from answers.binding import bind as bind_marks
-from app.console.answer_files import read_supplied_pages, text_of_reply
+from app.console.answer_files import read_report_file, read_supplied_pages
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage, check_output
 from app.console.judging_options import MaxPagesOption
@@ -19,15 +19,12 @@ from app.console.tables import plain_table
 from app.dashboard.wording import shorten
 from app.features.check.command import CheckCommand
 
-MAX_BYTES = 20_000_000
-
-
 _SourceArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="FILE|URL",
-        help="Report in Markdown or plain text (UTF-8), reply of a model provider (FILE.json), or address of a "
-        "published page (default: the shipped demo report).",
+        help="Report as Markdown, plain text, .docx, .html or .pdf, reply of a model provider (.json), - for standard "
+        "input, or address of a published page (default: the shipped demo report).",
     ),
 ]
 
@@ -83,7 +80,7 @@ def check(
         raise WrongUsage("--html and --min-precision need a check: remove --bind or --dry-run")
     check_output("--html", html)
     is_file = source is not None and not source.lower().startswith(("http://", "https://"))
-    report = _read(Path(str(source))) if is_file else None
+    report = read_report_file(Path(str(source))) if is_file else None
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
         return
@@ -95,28 +92,6 @@ def check(
         command.print_estimate(as_json=as_json)
     else:
         command.run(as_json=as_json, html=html, min_precision=min_precision)
-
-
-def _read(file: Path) -> str:
-    """Return the text of a report without changing its line ends, so offsets refer to the file.
-
-    The text of a file with the suffix ``.json``, the reply of a model provider, is its Markdown.
-    """
-    try:
-        if file.suffix.lower() == ".json":
-            return text_of_reply(file)
-        with file.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise WrongUsage(f"{file} is larger than {MAX_BYTES // 1_000_000} MB", hint="Divide it into several files.")
-        text = content.decode("utf-8")
-    except OSError as error:
-        raise WrongUsage(f"Cannot read {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise WrongUsage(f"{file} is not UTF-8: {error}", hint="Save the file as UTF-8.") from error
-    if not text.strip():
-        raise WrongUsage(f"{file} is empty")
-    return text
 
 
 def print_binding(name: str, text: str, *, as_json: bool) -> None:

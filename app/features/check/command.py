@@ -15,6 +15,7 @@ import typer
 
 from answers.binding import without_product_marks
 from app.console import event_loop
+from app.console.answer_files import STDIN_NAME
 from app.console.errors import Exit, Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import baseline_suggested, judging_settings, quiet_logging
 from app.console.not_judged import unread_page_lines
@@ -171,7 +172,7 @@ class CheckCommand:
         if self.source is None:
             report = ReportInput(name=report_path().name, text=report_path().read_text("utf-8"))
         elif self.text is not None:
-            report = ReportInput(name=Path(self.source).name, text=self.text)
+            report = ReportInput(name=STDIN_NAME if self.source == "-" else Path(self.source).name, text=self.text)
         elif runtime is not None:
             report = await published_report(runtime, self.source)
         else:

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from app.console.answer_files import STDIN, STDIN_NAME, input_file
 from app.console.connection import JsonOption
-from app.console.errors import Exit, WrongUsage
+from app.console.errors import Exit, WrongUsage, check_output
 from app.console.judging_options import ModelOptions, judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stdout_console
@@ -26,7 +27,12 @@ from judges.result import write_json
 
 def measure(
     *,
-    labels: Annotated[Path, typer.Argument(help="File with labels, one JSON object per line.", metavar="LABELS.jsonl")],
+    labels: Annotated[
+        Path,
+        typer.Argument(
+            help="File with labels, one JSON object per line, or - for standard input.", metavar="LABELS.jsonl"
+        ),
+    ],
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -41,24 +47,27 @@ def measure(
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
-    models = list(dict.fromkeys(model or ()))
-    label_set = scan(labels, labels.stem)
-    settings = judging_settings(model=models[0] if models else None, model_options=model_option)
-    quiet_logging(settings)
-    run = Measurement(sets=[label_set], models=models, rule=partial, votes=votes)
-    measure_all(run, settings)
-    for failure in run.failures.values():
-        raise failure
-    [(summary, judges)] = run.measured
-    report = report_json(summary, judges, rule=partial)
-    if as_json:
-        print_json(report)
-    else:
-        rows = [bench_row(labels.stem, judge, settings.prices.of) for judge in judges]
-        _print_report(stdout_console(), report, rows)
-    _write(report, out)
-    if run.is_incomplete:
-        raise typer.Exit(Exit.INCOMPLETE)
+    check_output("--out", out)
+    name = STDIN_NAME if labels == STDIN else labels.stem
+    with input_file(labels) as file:
+        models = list(dict.fromkeys(model or ()))
+        label_set = scan(file, name)
+        settings = judging_settings(model=models[0] if models else None, model_options=model_option)
+        quiet_logging(settings)
+        run = Measurement(sets=[label_set], models=models, rule=partial, votes=votes)
+        measure_all(run, settings)
+        for failure in run.failures.values():
+            raise failure
+        [(summary, judges)] = run.measured
+        report = report_json(summary, judges, rule=partial)
+        if as_json:
+            print_json(report)
+        else:
+            rows = [bench_row(name, judge, settings.prices.of) for judge in judges]
+            _print_report(stdout_console(), report, rows)
+        _write(report, out)
+        if run.is_incomplete:
+            raise typer.Exit(Exit.INCOMPLETE)
 
 
 def _write(report: dict[str, Any], out: Path | None) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from app.cli.program import run
+from tests.fakes.report_documents import FIRST, SECOND, docx, html
 
 REPORT = """# Water
 
@@ -49,6 +52,21 @@ def test_json_has_marks_and_sources(report: Path, capsys: pytest.CaptureFixture[
         {"url": None, "title": "Title B", "marks": ["[2]"]},
         {"url": "https://c.example/z", "title": "Title C", "marks": []},
     ]
+
+
+def test_documents_and_standard_input_are_reports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "report.docx").write_bytes(docx())
+    assert check(tmp_path / "report.docx", "--bind", "--json") == 0
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(docx())))
+    written = capsys.readouterr().out
+    assert check("-", "--bind", "--json") == 0
+    assert capsys.readouterr().out == written
+    assert [mark["url"] for mark in json.loads(written)["marks"]] == [FIRST, SECOND]
+    (tmp_path / "report.md").write_bytes(html())
+    assert check(tmp_path / "report.md", "--bind") == 0
+    assert "is HTML but is read as Markdown" in capsys.readouterr().err
 
 
 def test_missing_or_empty_file_folder_and_contradicting_options(

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,23 @@ def test_recorded_verdicts_are_measured_without_a_model(assay: RunCommand, label
     assert (judge["model"], judge["verdicts"], judge["n"]) == ("gpt-6-luna", "recorded", 4)
     assert judge["confusion"] == {"true_positive": 1, "false_positive": 2, "false_negative": 0, "true_negative": 1}
     assert not (tmp_path / "data").exists()  # no model is called, so no data folder is created
+
+
+def test_labels_are_read_from_standard_input(assay: RunCommand, labels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from_file = assay("meta-eval", "measure", labels, "--model", "lexical", "--json")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(labels).read_bytes())))
+    from_stdin = assay("meta-eval", "measure", "-", "--model", "lexical", "--json")
+
+    assert from_stdin.code == 0, from_stdin.err
+    counted = [json.loads(ended.out)["judges"][0]["confusion"] for ended in (from_file, from_stdin)]
+    assert counted[0] == counted[1]
+
+
+def test_output_in_a_missing_folder_is_refused_before_the_model_is_asked(assay: RunCommand, labels: str) -> None:
+    ended = assay("meta-eval", "measure", labels, "--model", "lexical", "--out", "none/report.json")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "--out none/report.json: no such folder none" in ended.err
 
 
 def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
