@@ -116,6 +116,8 @@ class Citation:
     label: str = ""
     truncated: bool = False
     """Whether the answer contains only a part of the URL: ``url`` is the part before the omission."""
+    link: tuple[int, int] | None = None
+    """Start and end of the whole link with its label and brackets; None for an image, a definition or an attribute."""
 
 
 def citations(text: str) -> tuple[Citation, ...]:
@@ -158,7 +160,8 @@ def _references(structure: MarkdownStructure, targets: dict[str, str]) -> Iterat
     for span, key in structure.references():
         if key in targets:
             kind = CitationKind.REFERENCE
-            yield Citation(url=targets[key], start=span.start, end=span.end, kind=kind, label=span.label)
+            link = (span.start, span.end)
+            yield Citation(url=targets[key], start=span.start, end=span.end, kind=kind, label=span.label, link=link)
 
 
 _MAX_COMPLETIONS = 50
@@ -181,6 +184,8 @@ def _complete(text: str, cited: list[Citation]) -> None:
 
 
 _LINK_BEFORE = re.compile(r"\]\(\s{0,4}<?\Z")
+_AFTER_LINK = re.compile(r">?\s{0,9}(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|\([^()\n]{0,300}\))?\s{0,9}\)")
+_HTML_LINK = re.compile(r"[^<>\n]{0,500}>[^<>\n]{0,500}</a>", re.I)
 _ATTRIBUTE_BEFORE = re.compile(r"[\w-]=[\"']\Z")
 _LOOK_BACK = 8
 _PART_CHARS = 50_000
@@ -228,12 +233,15 @@ class _Finder:
                 self._note_link(start, end, close=start - len(link[0]))
                 return end
         if in_angles is not None:
-            self._note(start, in_angles, *self._context(start, CitationKind.AUTOLINK))
+            self._note(start, in_angles, *self._context(start, CitationKind.AUTOLINK), link=(start - 1, in_angles + 1))
             return in_angles
         if _ATTRIBUTE_BEFORE.search(before):
             end = enclosed_end(self._text, start, before[-1])
             if end is not None:
-                self._note(start, end, CitationKind.HTML)
+                opened = self._text.rfind("<a ", max(0, start - 200), start)
+                closed = _HTML_LINK.match(self._text, end)
+                link_span = (opened, closed.end()) if closed is not None and opened >= 0 else None
+                self._note(start, end, CitationKind.HTML, link=link_span)
                 return end
         if begin.lastgroup in {None, "doi"}:
             end, resume = bare_end(self._text, begin.start(begin.lastgroup or 0), self._spans)
@@ -245,7 +253,7 @@ class _Finder:
             self._note_link(start, end, close=start - len(link[0]), is_cut=True)
         else:
             is_cut = is_last or written.count("(") > written.count(")")
-            self._note(start, end, *self._context(start, CitationKind.BARE), is_cut=is_cut)
+            self._note(start, end, *self._context(start, CitationKind.BARE), link=(start, end), is_cut=is_cut)
         return resume
 
     def _context(self, start: int, kind: CitationKind) -> tuple[CitationKind, str]:
@@ -259,24 +267,36 @@ class _Finder:
         return kind, ""
 
     def _note_link(self, start: int, end: int, *, close: int, is_cut: bool = False) -> None:
-        opened = self._labels.get(close)
-        if opened is None:
-            self._note(start, end, CitationKind.LINK, is_cut=is_cut)
-            return
+        opened = self._labels.get(close, start)
         # A URL in the text of a link is not a citation. It is often shortened for display.
         while self._found and self._found[-1].start > opened and self._found[-1].kind is CitationKind.BARE:
             self._found.pop()
-        kind = CitationKind.IMAGE if self._text[opened - 1 : opened] == "!" else CitationKind.LINK
-        self._note(start, end, kind, self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)], is_cut=is_cut)
+        after = _AFTER_LINK.match(self._text, end)
+        link = (opened, end if after is None else after.end())
+        label = self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)]
+        is_image = opened < start and self._text[opened - 1 : opened] == "!"
+        self._note(start, end, CitationKind.IMAGE if is_image else CitationKind.LINK, label, link, is_cut=is_cut)
 
-    def _note(self, start: int, end: int, kind: CitationKind, label: str = "", *, is_cut: bool = False) -> None:
+    def _note(
+        self,
+        start: int,
+        end: int,
+        kind: CitationKind,
+        label: str = "",
+        link: tuple[int, int] | None = None,
+        *,
+        is_cut: bool = False,
+    ) -> None:
         self._spans.append((start, end))
         written = self._text[start:end]
         shown = _OMISSION.split(written, 1)[0]
         is_cut = is_cut or shown != written or _ELLIPSIS.match(self._text, end) is not None
         url = clean(shown)
         if url is not None:
-            self._found.append(Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut))
+            link = None if kind in {CitationKind.IMAGE, CitationKind.DEFINITION} else link
+            self._found.append(
+                Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut, link=link)
+            )
 
 
 MAX_URL_CHARS = 4096

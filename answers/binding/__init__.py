@@ -6,11 +6,12 @@ reference lists are in ``docs/check.md``.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from answers.binding.layout import Block, LineKind, read_layout
-from answers.binding.marks import MAX_MARKS, find_marks, without_product_marks
+from answers.binding.layout import Block, Line, LineKind, read_layout
+from answers.binding.marks import MAX_MARKS, find_marks, masked_text, without_product_marks
 from answers.binding.references import Entry, FoundMark, References, title_of
 from answers.binding.scopes import Scopes
 from answers.binding.sentences import LABELLED, Span, sentences
@@ -99,29 +100,21 @@ def bind(text: str) -> Binding:
     references = References(text, layout, [each for each in in_text if each.kind is not CitationKind.REFERENCE])
     found = find_marks(text, in_text, references, layout.masked)
     lists = references.unused_lists({id(target) for mark in found for target in mark.targets})
-    marks = found + [mark for _, listed in lists for mark in listed]
-    scopes = Scopes(text, marks)
-    blocks = list(_without(layout.blocks, _list_spans(text, references, cited)))
-    at, index, is_only = len(found), 0, len(lists) == 1 and (not blocks or blocks[-1].start < lists[0][0].start)
-    titles = iter(lists)
-    title, listed = next(titles, (None, []))
-    for block in [*blocks, None]:
-        while title is not None and (block is None or title.start < block.start):
-            scopes.read_list(title, range(at, at + len(listed)), is_only=is_only)
-            at += len(listed)
-            title, listed = next(titles, (None, []))
-        if block is None:
-            break
-        while index < len(found) and found[index].end <= block.start:
-            index += 1
-        last = index
-        while last < len(found) and found[last].start < block.end:
-            last += 1
-        spans = list(sentences(text, block, found[index:last]))
-        scopes.read(block, spans, range(index, last))
-        if len(scopes.statements) > MAX_SENTENCES:
-            raise TooManyParts(MAX_SENTENCES, "sentences")
-        index = last
+    plain = masked_text(text, found, _list_spans(text, references, cited))
+    marks = found + [mark for listed in lists.values() for mark in listed]
+    scopes = Scopes(plain, marks)
+    starts, at = [mark.start for mark in found], len(found)
+    parts: list[Block | Line] = [*layout.blocks, *lists]
+    for block in sorted(parts, key=lambda each: each.start):
+        if isinstance(block, Line):
+            is_only = len(lists) == 1 and not plain[block.start :].strip()
+            scopes.read_list(block, range(at, at := at + len(lists[block])), is_only=is_only)
+        elif spans := list(sentences(plain, block)):
+            start, end = spans[0][0], spans[-1][1]
+            inside = range(bisect_left(starts, start), bisect_left(starts, end))
+            scopes.read(block._replace(start=start, end=end), spans, inside)
+            if len(scopes.statements) > MAX_SENTENCES:
+                raise TooManyParts(MAX_SENTENCES, "sentences")
     scopes.close()
     sources = _Sources(references.entries)
     bound = list(_marks(marks, scopes, sources))
@@ -132,29 +125,13 @@ def bind(text: str) -> Binding:
 
 
 def _list_spans(text: str, references: References, cited: Sequence[Citation]) -> list[Span]:
-    """Return the spans of reference lists, their titles, and link definitions, in text order."""
+    """Return the spans of reference lists, their titles, and link definitions."""
     spans = [(entry.start, entry.end) for entry in references.entries] + references.titles
     for each in cited:
         if each.kind is CitationKind.DEFINITION:
             line_end = text.find("\n", each.end)
             spans.append((text.rfind("\n", 0, each.start) + 1, line_end if line_end >= 0 else len(text)))
-    return sorted(spans)
-
-
-def _without(blocks: Sequence[Block], spans: Sequence[Span]) -> Iterator[Block]:
-    """Yield the parts of blocks outside of the spans, which may overlap."""
-    first = 0
-    for block in blocks:
-        while first < len(spans) and spans[first][1] <= block.start:
-            first += 1
-        at, index = block.start, first
-        while index < len(spans) and spans[index][0] < block.end:
-            if spans[index][0] > at:
-                yield block._replace(start=at, end=spans[index][0])
-            at = max(at, spans[index][1])
-            index += 1
-        if at < block.end:
-            yield block._replace(start=at)
+    return spans
 
 
 def _marks(found: Sequence[FoundMark], scopes: Scopes, sources: _Sources) -> Iterator[Mark]:

@@ -27,8 +27,8 @@ _LABELS = (
 )
 SOURCE_LABEL = re.compile(
     rf"(?:[^\w<\n]|<[^<>\n]{{1,80}}>){{0,12}}(?:{_LABELS})"
-    r"(?:\(s\)|\(n\))?(?:[ ]?(?:\d{1,3}|\([^()\n]{0,40}\)|for [^\n:：]{1,30}))?[*_ \t]{0,6}"
-    r"(?:[:：]|[–—-][ ](?=.{0,80}https?:)|(?=<?https?://))",
+    r"(?:\(s\)|\(n\))?(?:[ ]?(?:\d{1,3}|\([^()\n\ue000-\ue002]{0,40}\)|for [^\n:：\ue000-\ue002]{1,30}))?[*_ \t]{0,6}"
+    r"(?:[:：]|[–—-][ ](?=.{0,80}(?:https?:|[\ue000-\ue002]))|(?=<?https?://))",
     re.I,
 )
 """Start of a line that names the sources of the statements near it, such as ``**Source:**``."""
@@ -112,8 +112,7 @@ def read_layout(text: str) -> Layout:
     blocks = list(_blocks(text, lines))
     for block in blocks:
         _mask_code_spans(text, block, masked)
-        _mask_mathematics(text, block, masked)
-    _mask_display_mathematics(text, masked)
+    _mask_mathematics(text, masked)
     return Layout(lines, blocks, masked)
 
 
@@ -211,11 +210,12 @@ def _blocks(text: str, lines: list[Line]) -> Iterator[Block]:
         yield joined
 
 
+_ONLY_URL = re.compile(r"\s?https?://[^\s`]{1,2000}\s?")
 _BACKTICKS = re.compile(r"`+")
 
 
 def _mask_code_spans(text: str, block: Block, masked: bytearray) -> None:
-    """Mask from each run of backticks to the next run of the same length in the block."""
+    """Mask from each run of backticks to the next run of the same length in the block, except a URL alone."""
     runs = [match.span() for match in _BACKTICKS.finditer(text, block.start, block.end)]
     following: dict[int, int] = {}
     partner = [-1] * len(runs)
@@ -226,42 +226,22 @@ def _mask_code_spans(text: str, block: Block, masked: bytearray) -> None:
     index = 0
     while index < len(runs):
         if partner[index] >= 0:
-            _mask(masked, runs[index][0], runs[partner[index]][1])
+            if not _ONLY_URL.fullmatch(text, runs[index][1], runs[partner[index]][0]):
+                _mask(masked, runs[index][0], runs[partner[index]][1])
             index = partner[index]
         index += 1
 
 
 _MATHEMATICS = re.compile(
-    r"(?<![\w$\\])\$(?![\s$])(?P<dollars>[^$\n]{1,300})(?<![\s\\])\$(?![\w$])|\\\((?:[^\\\n]|\\[^()\n]){1,300}\\\)"
+    r"\$\$(?:(?!\$\$)[\s\S]){0,4000}\$\$|(?<![\w$\\])\$(?![\s$])(?P<dollars>[^$\n]{1,300})(?<![\s\\])\$(?![\w$])"
+    r"|\\\((?:[^\\\n]|\\[^()\n]){1,300}\\\)"
+    r"|\\\[(?![\d\s,;^–-]{0,40}\\\])(?:(?!\\[\[\]])[\s\S]){0,4000}\\\]"  # but \[1\] is an escaped mark
 )
 _AMOUNT = re.compile(r"[\d.,]+(?![\d.,]*[\w\s]*[\\^_=+{}<>*/])")
-_DISPLAY = re.compile(r"\$\$|\\[\[\]]")
-_NUMBERS_ONLY = re.compile(r"[\d\s,;^–-]{0,40}")
-MAX_DISPLAY_CHARS = 4_000
 
 
-def _mask_mathematics(text: str, block: Block, masked: bytearray) -> None:
-    """Mask ``$x$`` and ``\\(x\\)`` in a block. Two amounts in dollars are not a formula."""
-    for match in _MATHEMATICS.finditer(text, block.start, block.end):
-        if match["dollars"] is None or not _AMOUNT.match(match["dollars"]):
+def _mask_mathematics(text: str, masked: bytearray) -> None:
+    r"""Mask ``$x$``, ``\(x\)``, ``$$x$$`` and ``\[x\]``. Two amounts in dollars are not a formula."""
+    for match in _MATHEMATICS.finditer(text):
+        if not masked[match.start()] and (match["dollars"] is None or not _AMOUNT.match(match["dollars"])):
             _mask(masked, *match.span())
-
-
-def _mask_display_mathematics(text: str, masked: bytearray) -> None:
-    r"""Mask ``$$ ... $$`` and ``\[ ... \]``. ``\[1\]`` is an escaped citation mark."""
-    opened: re.Match[str] | None = None
-    for match in _DISPLAY.finditer(text):
-        if masked[match.start()]:
-            continue
-        if opened is not None and match.start() - opened.start() > MAX_DISPLAY_CHARS:
-            opened = None
-        closer = "" if opened is None else {"$$": "$$", "\\[": "\\]"}[opened[0]]
-        if opened is None:
-            opened = match if match[0] != "\\]" else None
-        elif match[0] == closer:
-            inner_start, inner_end = opened.end(), match.start()
-            if closer == "$$" or not _NUMBERS_ONLY.fullmatch(text, inner_start, inner_end):
-                _mask(masked, opened.start(), match.end())
-            opened = None
-        elif match[0] == "\\[":
-            opened = match

@@ -17,7 +17,7 @@ from answers.binding.references import (
     label_key,
     note_key,
 )
-from answers.citations import Citation, CitationKind, MarkdownStructure
+from answers.citations import Citation, CitationKind
 from answers.errors import TooManyParts
 
 MAX_MARKS = 30_000
@@ -42,6 +42,33 @@ def find_marks(text: str, cited: Sequence[Citation], references: References, mas
     if references.has_numbers and not any(isinstance(each, Entry) and isinstance(each.key, int) for each in targets):
         kept = _without_overlaps(kept + _in_text([finder.plain_numbers()], excluded))
     return kept
+
+
+NUMBER, LINK, URL = MARKS = "\ue000\ue001\ue002"
+"""Characters that replace marks: those that are not part of the words of a sentence, labelled links, bare URLs."""
+_MAX_LABEL_SPACES = 7
+"""A link with a longer label is a statement, and not the name of a source."""
+
+
+def masked_text(text: str, marks: Iterable[FoundMark], removed: Iterable[tuple[int, int]]) -> str:
+    """Return a text in which marks are ``MARKS`` and removed spans, which may overlap, are newlines."""
+    parts: list[str] = []
+    at = 0
+    masks = [(start, end, "\n" * (end - start)) for start, end in removed]
+    for start, end, mask in sorted(masks + [(mark.start, mark.end, _mask_of(text, mark)) for mark in marks]):
+        parts += (text[at:start], mask[max(0, at - start) :])
+        at = max(at, end)
+    return "".join([*parts, text[at:]])
+
+
+def _mask_of(text: str, mark: FoundMark) -> str:
+    start, end = mark.start, mark.end
+    label_end = text.find("](", start, end)
+    if label_end > 0 and text.count(" ", start, label_end) > _MAX_LABEL_SPACES and not mark.is_number:
+        return re.sub(r"\S", "X", text[start:label_end]).ljust(end - start, LINK)
+    if mark.is_number or (_GLUED.match(text, start - 1) and not text[end : end + 1].strip(" \t\r\n[")):
+        return NUMBER * (end - start)
+    return (LINK if text[start] == "[" else URL) * (end - start)
 
 
 def without_product_marks(text: str) -> str:
@@ -74,7 +101,7 @@ def _without_overlaps(marks: list[FoundMark]) -> list[FoundMark]:
 
 
 _PREFIX = (
-    r"(?:(?:re)?sources?|refs?\.?|references?|cite|cit|citations?|web ?pages?|web|docs?|see"
+    r"(?:(?:re)?sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|cite|cit|citations?|web ?pages?|web|docs?|see"
     r"|来源|引用|参考|参考文献|文献|出典|资料|資料|注)"
 )
 _SEPARATOR = r"(?:\s{0,3}(?:[-‐‑–—−~～,;，、；&]|和|与|及|と)\s{0,3}|\s{1,3}(?:and|und|et|y|e|и)\s{1,3})"
@@ -107,9 +134,9 @@ _TAG = re.compile(
 _SUPERSCRIPT = re.compile(r"[⁰¹²³⁴-⁹]{1,4}(?:\s?[⁻,˒ʼ·‧،⸴﹐᛫–-]\s?[⁰¹²³⁴-⁹]{1,4})*")
 _CIRCLED = re.compile(rf"(?<=[^\s:：;；,，、(（])[{CIRCLED}]{{1,20}}")
 _EXPONENT = re.compile(
-    r"(?:(?<![^\W_])(?:10|log|sin|cos|Adj\.? R)|[)\]}]|[₀-₉⁻⁺^]|(?<![^\W_])(?<![.\d])(?<!\d )[a-zA-Zα-ωΑ-Ω])\Z"
+    r"(?:(?<![^\W_])(?:10|log|sin|cos|Adj\.? R)|[)\]}]|[₀-₉⁻⁺^]|(?<![^\W_])(?<![.\d°])(?<!\d )[a-zA-Zα-ωΑ-Ω])\Z"
 )
-_SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<!\.)(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|[a-zA-Zα-ωΑ-Ω])|[米里])\Z")
+_SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<![.°])(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|[a-zA-Zα-ωΑ-Ω])|[米里])\Z")
 _PROSE_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]\Z|[A-Za-z一-龥]{3,}[)）]\Z")
 _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _OF_PRODUCT = re.compile(
@@ -118,8 +145,13 @@ _OF_PRODUCT = re.compile(
     r"|\[cite_(?:start|end)\]|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
 )
 """Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
+_GLUED = re.compile(r"[!-~]\[")
+"""Link directly behind the text, as in ``rose.[Reuters](URL) It``."""
 _HINTS = (*"\ue200\ue201\ue202\ue203\ue204\ue205\ue206", "citeturn", "oaicite", "[cite_")
-_CITE = re.compile(r"<(cite|ref)>\s{0,3}(?P<body>[^<>\n]{1,100})</\1>", re.I)
+_CITE = re.compile(
+    r"(?:<(?:cite|ref)>|\\(?:cite|citep|citet|parencite|autocite)\{)(?P<body>[^<>{}\n]{1,100})(?:</(?:cite|ref)>|\})",
+    re.I,
+)
 _PAGE = re.compile(r"(?:\b(?:pp?\.?|pages?|seiten?|S\.)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I)
 _DOCUMENT = re.compile(r"[^\s/:†#][^/:†#]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub)", re.I)
 _PLAIN = re.compile(
@@ -158,8 +190,6 @@ _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Spring|Summer|Fall|Au
 _CITED_NAME = re.compile(
     rf"(?:^|[(（\s])(?!{_MONTHS})[A-Z][\w'’-]+(?:,? et al\.?,?|,? (?:and|&) [A-Z][\w'’-]+,?|,) ?\Z"
 )
-_AFTER_LINK = re.compile(r">?\s{0,9}(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|\([^()\n]{0,300}\))?\s{0,9}\)")
-_HTML_LINK = re.compile(r"[^<>\n]{0,500}>[^<>\n]{0,500}</a>", re.I)
 
 
 class _MarkFinder:
@@ -187,31 +217,12 @@ class _MarkFinder:
     # Links and URLs
 
     def links(self, cited: Sequence[Citation]) -> Iterator[FoundMark]:
-        opened_by_close = MarkdownStructure(self._text).link_labels()
         for each in cited:
-            span = self._link_span(each, opened_by_close)
-            if span is not None:
-                label = each.label.strip("[] \\")
-                is_empty = not label and each.kind is CitationKind.LINK
-                yield FoundMark(*span, (each,), is_empty or _NUMBERS.fullmatch(label) is not None)
-
-    def _link_span(self, each: Citation, opened_by_close: dict[int, int]) -> tuple[int, int] | None:
-        text = self._text
-        if each.kind is CitationKind.LINK:
-            close = text.rfind("](", max(0, each.start - 12), each.start)
-            after = _AFTER_LINK.match(text, each.end)
-            return opened_by_close.get(close, each.start), after.end() if after is not None else each.end
-        if each.kind is CitationKind.AUTOLINK:
-            return each.start - 1, each.end + 1
-        if each.kind in {CitationKind.BARE, CitationKind.FOOTNOTE}:
-            return each.start, each.end
-        if each.kind is CitationKind.REFERENCE and _NUMBERS.fullmatch(each.label.strip("\\")) is None:
-            return None if each.label.startswith("^") else (each.start, each.end)
-        if each.kind is CitationKind.HTML:
-            opened = text.rfind("<a ", max(0, each.start - 200), each.start)
-            closed = _HTML_LINK.match(text, each.end) if opened >= 0 else None
-            return (opened, closed.end()) if closed is not None else None
-        return None
+            label = each.label.strip("[] \\")
+            is_number = _NUMBERS.fullmatch(label) is not None
+            is_note = each.kind is CitationKind.REFERENCE and (is_number or label.startswith("^"))
+            if each.link is not None and not is_note:
+                yield FoundMark(*each.link, (each,), is_number or (not label and each.kind is CitationKind.LINK))
 
     # Numbers and keys
 
@@ -352,37 +363,31 @@ class _MarkFinder:
         for match in _NARRATIVE.finditer(self._text):
             words = match["name"].split()
             for first in range(len(words)):
-                entry = self._references.by_author(" ".join(words[first:]), match["year"])
-                entry = entry or self._references.by_author(words[first], match["year"])
-                entry = entry or self._by_suffix(words[first], match["year"])
+                entry = self._author([" ".join(words[first:]), words[first]], match["year"])
                 if entry is not None:
                     start = match.start() + len(" ".join(words[:first])) + bool(first)
                     yield FoundMark(start, match.end(), (entry,), is_number=False)
                     break
 
-    def _by_suffix(self, word: str, year: str) -> Entry | None:
-        """Look up the last two to four characters of Chinese or Japanese text, which has no spaces before a name."""
-        name = word.removesuffix("人").removesuffix("等")
-        if name.isascii():
-            return None
-        return next(filter(None, (self._references.by_author(name[-n:], year) for n in (4, 3, 2))), None)
-
     def _authors(self, group: str) -> Iterator[Entry | None]:
         for part in re.split(r"[;；]", group):
-            years = list(_YEARS.finditer(part))
-            if not years:
-                continue
-            head = part[: years[0].start()]
-            names = _NAME.findall(head)[:12]
-            whole = " ".join(head.strip(" ,，").split())
-            for year in years[:10]:
-                entry = self._references.by_author(whole, year[0])
-                for name in names:
-                    entry = entry or self._references.by_author(name.rstrip("."), year[0])
-                    entry = entry or self._references.by_author(name.rstrip("."), year[0][:4])
-                    entry = entry or self._references.by_author(name.split("等")[0], year[0])
+            head = _YEARS.split(part, maxsplit=1)[0]
+            names = [" ".join(head.strip(" ,，").split()), *(name.rstrip(".") for name in _NAME.findall(head)[:12])]
+            for year in _YEARS.findall(part)[:10]:
+                entry = self._author(names, year)
                 if entry is not None or _CITED_NAME.search(head):
                     yield entry
+
+    def _author(self, names: Iterable[str], year: str) -> Entry | None:
+        for name in names:
+            family = name.split("等")[0].removesuffix("人")
+            # Chinese and Japanese texts have no space before a name.
+            tails = () if family.isascii() else (family[-4:], family[-3:], family[-2:])
+            for each in (name, family, *tails):
+                entry = self._references.by_author(each, year) or self._references.by_author(each, year[:4])
+                if entry is not None:
+                    return entry
+        return None
 
 
 _Form = tuple[re.Pattern[str], Callable[[_MarkFinder, re.Match[str]], Targets]]

@@ -47,7 +47,9 @@ _TITLE = re.compile(
     re.I,
 )
 _HTML_TAG = re.compile(r"</?(?:h[1-6]|b|strong|p|u|summary|details)(?: open)?>|<(?:a|span) [^<>]{1,100}>|</(?:a|span)>")
-_LABEL_BEFORE = re.compile(rf"(?<![^\W_])(?:{_WORDS})[*_ \t]{{0,4}}[:：][*_ \t]{{0,6}}\Z", re.I)
+_INLINE_LABEL = re.compile(
+    rf"\W{{0,12}}(?:{_WORDS})[*_ \t]{{0,4}}[:：][*_ \t]{{0,6}}(?=\\?[\[【(（]?\d{{1,4}}(?:\\?[\]】)）.])+)", re.I
+)
 _MAX_HEADING_CHARS = 120
 _LABEL_LEVEL = 7
 """Level of a title that is not a heading, such as "Sources:". Any heading ends its section."""
@@ -60,12 +62,12 @@ _URL = r"<?(?:https?://|www\.)"
 _ENTRY = re.compile(
     r"(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?(?:<a [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
     r"(?:\\?\[\^(?P<note>[^\[\]\n]{1,100})\](?P<note_colon>[:：])?"
-    r"|\\?\[?[\[【［〔](?:source|ref|reference|citation|来源|引用)?[\s:#_-]{0,2}(?P<square>\d{1,4})(?:†[^\]】\n]{0,80})?\\?[\]】］〕]\]?(?P<colon>[:：])?"
+    r"|\\?\[?[\[【［〔](?:source|ref|reference|citation|quelle|fuente|fonte|来源|引用)?[\s:#_-]{0,2}(?P<square>\d{1,4})(?:†[^\]】\n]{0,80})?\\?[\]】］〕]\]?(?P<colon>[:：])?"
     r"|\\?[\[【](?P<label>@?[A-Za-z][\w.:+ -]{1,40})\\?[\]】](?![(\[])[:：]?"
     r"|(?P<file>[^\s:|\[\]\n][^:|\[\]\n]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub))[ \t]*[:：–—-]"
     r"|(?P<code>(?-i:[A-Z]{1,3})[-_]?\d{1,3})(?=[ \t]?(?:[.:：)—–]|-[ \t]))[ \t]?[.:：)—–-]"
     r"|[(（](?P<round>\d{1,4})[)）]"
-    r"|(?:(?:source|ref|reference|citation)[ \t]{1,2}#?)?(?P<dot>\d{1,4})"
+    r"|(?:(?:source|ref|reference|citation|quelle|fuente|fonte)[ \t]{1,2}#?|(?:来源|出典|文献)[ \t]?)?(?P<dot>\d{1,4})"
     r"(?:\\?[.．)、:：](?!\d)|(?=[ \t]*(?:\*\*|</sup>|\|))|(?=[ \t]+\[?<?https?:)|(?=\t)|[ \t][-–—](?=[ \t]))"
     rf"|(?P<sup>[{_SUPERSCRIPTS}]{{1,4}}|[{CIRCLED}]))"
     r"(?:\*\*|__|</sup>|</a>)?[.:：|]?(?:\*\*)?[ \t]*",
@@ -130,23 +132,20 @@ class References:
         self.entries = _without_notes(reader.read())
         self.titles = reader.titles
         """Spans of titles without a heading marker, such as ``Sources:``."""
+        self.has_numbers = any(isinstance(entry.key, int) for entry in self.entries)
         self._by_key: dict[int | str, list[Entry]] = {}
+        self._lists: dict[int, dict[int | str, Entry]] = {}
         for entry in self.entries:
+            listed = self._lists.setdefault(entry.place, {})
+            if entry.key is None and not self.has_numbers:
+                entry.key = len(listed) + 1  # by position
             if entry.key is not None:
+                listed.setdefault(entry.key, entry)
                 self._by_key.setdefault(entry.key, []).append(entry)
-        self._number_unnumbered()
-        self._lists: list[tuple[int, dict[int | str, Entry]]] = []
-        for entry in self.entries:
-            if not self._lists or self._lists[-1][0] != entry.place:
-                self._lists.append((entry.place, {}))
-            if entry.key is not None:
-                self._lists[-1][1].setdefault(entry.key, entry)
-        starts: dict[int, int] = {}
-        for entry in self.entries:
-            starts.setdefault(entry.place, entry.start)
-        self._sizes = {place: len(numbers) for place, numbers in self._lists}
-        self._starts = [starts[place] for place, _ in self._lists]
         self.has_numbers = any(isinstance(key, int) for key in self._by_key)
+        self._places = [place for place, listed in self._lists.items() if listed]
+        self._starts = [next(iter(self._lists[place].values())).start for place in self._places]
+        self._has_conflict = any(map(_differ, self._by_key.values()))
         self.forms = {entry.form for entry in self.entries}
         self._authors = self._author_index(text)
         self.has_authors = bool(self._authors)
@@ -154,50 +153,27 @@ class References:
     def find(self, key: int | str, at: int) -> Entry | None:
         """Return the entry for a mark at ``at``. If lists restart their numbers, it is in the next list."""
         entries = self._by_key.get(key)
-        if not entries:
-            if isinstance(key, str) and key.startswith("^") and key[1:].isdigit():
-                return self.find(int(key[1:]), at)
-            if isinstance(key, int) and f"^{key}" in self._by_key:
-                return self.find(f"^{key}", at)
-            return None
-        if len(entries) == 1 and not self._has_conflict:
-            return entries[0]
-        index = min(bisect_right(self._starts, at), len(self._lists) - 1)
-        found = self._lists[index][1].get(key)
-        if found is not None:
-            return found
-        after = bisect_right(entries, at, key=lambda entry: entry.start)
+        if entries is None:
+            other = f"^{key}" if isinstance(key, int) else int(key[1:]) if re.fullmatch(r"\^\d+", key) else key
+            return self.find(other, at) if other in self._by_key else None
         if not self._has_conflict:
-            return entries[min(after, len(entries) - 1)]
+            return entries[0]
+        listed = self._lists[self._places[min(bisect_right(self._starts, at), len(self._places) - 1)]]
         # The list of the whole report follows the short list of a part.
-        if after < len(entries) and self._sizes[entries[after].place] > 2 * self._sizes[self._lists[index][0]]:
-            return entries[after]
-        return None
+        following = (each for each in entries if each.start > at and len(self._lists[each.place]) > 2 * len(listed))
+        return listed.get(key) or next(following, None)
 
-    def unused_lists(self, used: Container[int]) -> list[tuple[Line, list[FoundMark]]]:
-        """Return the titled lists without an entry whose ``id`` is in ``used``: title, and the mark of each source."""
+    def unused_lists(self, used: Container[int]) -> dict[Line, list[FoundMark]]:
+        """Return the titled lists without an entry whose ``id`` is in ``used``: the marks of their sources by title."""
         lists: dict[Line, list[Entry]] = {}
         for entry in self.entries:
             if entry.below is not None:
                 lists.setdefault(entry.below, []).append(entry)
-        return [
-            (title, [FoundMark(each.urls[0].start, each.urls[0].end, (each,)) for each in entries if each.urls])
+        return {
+            title: [FoundMark(each.urls[0].start, each.urls[0].end, (each,)) for each in entries if each.urls]
             for title, entries in lists.items()
             if not any(id(each) in used for each in entries)
-        ]
-
-    def _number_unnumbered(self) -> None:
-        """Number the entries by position if no list has numbers."""
-        self._has_conflict = any(map(_differ, self._by_key.values()))
-        if any(isinstance(key, int) for key in self._by_key):
-            return
-        position: dict[int, int] = {}
-        for entry in self.entries:
-            if entry.key is None:
-                position[entry.place] = position.get(entry.place, 0) + 1
-                entry.key = position[entry.place]
-                self._by_key.setdefault(entry.key, []).append(entry)
-        self._has_conflict = any(map(_differ, self._by_key.values()))
+        }
 
     def by_author(self, name: str, year: str) -> Entry | None:
         """Return the entry whose first author or organization is ``name``, published in ``year``."""
@@ -265,7 +241,6 @@ class _Reader:
         self._lines = [line for line in layout.lines if line.kind is not LineKind.CODE]
         self._cited = cited
         self._starts = [each.start for each in cited]
-        self._labels_before = _inline_labels(text, cited)
         self.titles: list[tuple[int, int]] = []
         self._entries: list[Entry] = []
         self._open: Entry | None = None
@@ -303,10 +278,10 @@ class _Reader:
             elif self._region is None or line.level <= self._region:
                 self._region = None
             return
-        label_end = self._labels_before.get(line.start)
-        if label_end is not None:
+        label = _INLINE_LABEL.match(self._text, line.content, line.end)
+        if label is not None and self._urls(label.end(), line.end):
             self._begin(line, _LABEL_LEVEL)
-            start = label_end
+            start = label.end()
         elif self._is_label(line, following):
             self._close_run(at_end=True)
             self._begin(line, _LABEL_LEVEL)
@@ -536,29 +511,6 @@ class _Reader:
         written = self._text[entry.body : min(entry.end, entry.body + 3_000)]
         entry.url = entry.urls[0].url if entry.urls else None
         entry.title = title_of(written, [each.label for each in entry.urls if each.kind is CitationKind.LINK])
-
-
-def _inline_labels(text: str, cited: Sequence[Citation]) -> dict[int, int]:
-    """Map the start of a line to the position after a label such as ``References:`` that an entry follows."""
-    found: dict[int, int] = {}
-    starts = [each.start for each in cited]
-    for match in _NUMBERED_LABEL.finditer(text):
-        before = text[max(0, match.start() - 60) : match.start()].rpartition("\n")[2]
-        if before.rstrip("*_ \t")[-1:] in {":", "："} and _LABEL_BEFORE.search(before):
-            following = bisect_right(starts, match.start())
-            if following == len(starts) or "\n" in text[match.end() : starts[following]][:_MAX_TITLE_BEFORE_URL]:
-                continue
-            if starts[following] - match.end() > _MAX_TITLE_BEFORE_URL:
-                continue
-            line_start = text.rfind("\n", max(0, match.start() - _MAX_LINE_CHARS), match.start()) + 1
-            if line_start or match.start() <= _MAX_LINE_CHARS:
-                found.setdefault(line_start, match.start())
-    return found
-
-
-_MAX_TITLE_BEFORE_URL = 400
-_MAX_LINE_CHARS = 20_000
-_NUMBERED_LABEL = re.compile(r"\\?[\[【(（]?\d{1,4}(?:\\?[\]】)）.])+[:：]?[ \t]{0,4}(?=[^\W\d_]|<|\[[^\]\d])")
 
 
 _FORMS = ("note", "square", "label", "file", "code", "round", "dot", "sup")

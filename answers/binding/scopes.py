@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from answers.binding.layout import SOURCE_LABEL, Block, Line, LineKind, is_delimiter
+from answers.binding.marks import LINK, MARKS, NUMBER, URL
 from answers.binding.references import FoundMark
 from answers.binding.sentences import Span
 
@@ -22,17 +23,21 @@ _MAX_SOURCES = 8
 _MAX_GROUP = 60
 """Most statements that share sources."""
 _LABEL_WORDS = re.compile(
-    r"(?:[\W\d_]|\b(?:sources?|see|also|via|from|references?|refs?|citations?|links?|urls?|and|quellen?|und|fuentes?|y|et)\b"
+    r"(?:[\W\d_]|\b(?:sources?|see(?: also)?|via|from|references?|refs?|citations?|links?|urls?|and|quellen?|und"
+    r"|fuentes?|y|et)\b"
     r"|来源|來源|出处|出典|参考|引用|资料|参见|见|和)*",
     re.I,
 )
-_LONG_NOTE = re.compile(r"[^\n]*?(?:[.!?。！？]\W*(?:\w+\W+){3}|(?:\w+\W+){9})")
-"""More than a remark behind the last link of a line of sources, such as the date of access."""
+_SOURCE_LINE = re.compile(
+    rf"(?:{SOURCE_LABEL.pattern}).*[{MARKS}](?!.*?(?:[.!?。！？]\W*(?:\w+\W+){{3}}|(?:\w+\W+){{9}}))[^{MARKS}]*",
+    re.I | re.S,
+)
+"""Line of sources. At most a remark, such as the date of access, is behind the last mark."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>")
 _TITLE_WORD = r"[^\s.!?。！？:：\d|]+"
 _TITLE = re.compile(
     rf"[^\n]{{0,160}}[:：]\W*|[*_#\s]*{_TITLE_WORD}(?: {_TITLE_WORD}){{0,7}}\s*"
-    r"|(?:\*\*|__)[^*_\n]{1,80}(?<![.!?。！？])(?:\*\*|__)"
+    r"|(?:\*\*|__)(?:[^*_\n]{1,80}(?<![.!?。！？])|[^\s*_]+(?: [^\s*_]+){0,3})(?:\*\*|__)"
 )
 _LIST, _ITEM = -1, -2
 
@@ -93,7 +98,7 @@ class Scopes:
             self._frames.append(_Frame(block.level))
             self._levels.append(block.level)
         frame = self._place(block)
-        if marks and self._is_source(block, marks):
+        if marks and self._is_source(block):
             self._bind(marks, block)
             return
         own: list[Statement] = []
@@ -106,7 +111,7 @@ class Scopes:
             inside = marks[first:at]
             statement = Statement(span, block.kind, frame.title, self._is_title(span))
             targets = [statement]
-            if self._before is not None and self._is_only_marks(block, span, inside):
+            if inside and self._before is not None and self._is_only_marks(block, span):
                 targets = free if free and SOURCE_LABEL.match(self._text, *span) else [self._before]
                 own += targets
                 free = [each for each in free if each not in targets]
@@ -124,7 +129,7 @@ class Scopes:
     ) -> None:
         """Record the statements of a block for the sources that follow."""
         found = sorted(own + free, key=lambda each: each.span)
-        gives = marks if own and (found[-1].is_title or self._is_empty(found[-1].span, marks)) else ()
+        gives = marks if own and (found[-1].is_title or self._is_empty(found[-1].span)) else ()
         self._paragraph, self._lead = [], ()
         if block.kind is LineKind.HEADING:
             frame.sources += gives
@@ -210,6 +215,8 @@ class Scopes:
             holder.open, frame.open = holder.open + frame.open, []
             holder.last = frame.last or holder.last
         scope = holder.owner + holder.open
+        if block is not None and block.kind is LineKind.TABLE:
+            scope = [each for each in scope if each.kind is block.kind]
         if block is not None and block.kind is LineKind.TEXT and not block.after_blank and self._paragraph:
             scope = self._paragraph
         targets = [each for each in scope if not each.is_title] or scope or holder.last
@@ -229,33 +236,27 @@ class Scopes:
             self._has_bound = True
         return bool(marks)
 
-    def _is_source(self, block: Block, marks: Sequence[int]) -> bool:
-        """Return whether a block has no statement of its own."""
-        text, found = self._text, [self._marks[index] for index in marks]
-        if block.kind not in {LineKind.TEXT, LineKind.ITEM}:
-            return False
-        if SOURCE_LABEL.match(text, block.start, found[0].start):
-            return _LONG_NOTE.match(text, found[-1].end, block.end) is None
-        if all(mark.is_number for mark in found) or not self._is_empty((block.start, block.end), marks):
-            return False
-        return block.kind is LineKind.TEXT or self._frames[-2].level == _ITEM or text[found[0].start] != "["
+    def _is_source(self, block: Block) -> bool:
+        """Return whether a block with marks has no statement of its own."""
+        span = (block.start, block.end)
+        text = self._text[slice(*span)]
+        if block.kind is LineKind.TABLE:  # a row of sources
+            return self._is_empty(span) and any(map(str.isalpha, re.split(f"[{MARKS}]", text, maxsplit=1)[0]))
+        if block.kind is LineKind.HEADING or _SOURCE_LINE.fullmatch(text):
+            return block.kind is not LineKind.HEADING
+        is_nested = block.kind is LineKind.TEXT or self._frames[-2].level == _ITEM
+        return self._is_empty(span) and not set(text).isdisjoint(LINK + URL) and (is_nested or text[0] != LINK)
 
-    def _is_only_marks(self, block: Block, span: Span, marks: Sequence[int]) -> bool:
+    def _is_only_marks(self, block: Block, span: Span) -> bool:
         """Return whether a sentence has only marks. An item of a list that is a link is a statement."""
-        is_item = block.kind is LineKind.ITEM
-        is_link = is_item and span[0] == block.start and not all(self._marks[mark].is_number for mark in marks[:1])
-        return (is_item or block.kind is LineKind.TEXT) and not is_link and self._is_empty(span, marks)
+        is_link = block.kind is LineKind.ITEM and span[0] == block.start and self._text[span[0]] != NUMBER
+        return block.kind in {LineKind.TEXT, LineKind.ITEM} and (
+            (self._is_empty(span) and not is_link) or _SOURCE_LINE.fullmatch(self._text, *span) is not None
+        )
 
-    def _is_empty(self, span: Span, marks: Sequence[int]) -> bool:
+    def _is_empty(self, span: Span) -> bool:
         """Return whether a sentence has no words besides its marks."""
-        at, end = span
-        for mark in (self._marks[index] for index in marks):
-            label_end = self._text.find("](", mark.start, mark.end)
-            is_prose = label_end > 0 and self._text.count(" ", mark.start, label_end) > 7
-            if is_prose or not _LABEL_WORDS.fullmatch(_TAG.sub("", self._text[at : mark.start])):
-                return False
-            at = mark.end
-        return bool(marks) and _LABEL_WORDS.fullmatch(_TAG.sub("", self._text[at:end])) is not None
+        return _LABEL_WORDS.fullmatch(_TAG.sub("", self._text[slice(*span)])) is not None
 
     def _is_title(self, span: Span) -> bool:
-        return _TITLE.fullmatch(_TAG.sub("", self._text[span[0] : span[1]])) is not None
+        return _TITLE.fullmatch(_TAG.sub("", self._text[slice(*span)])) is not None
