@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
+from app.api.documents import DocumentIn
 from app.api.examples import EXAMPLE_ANSWER
 from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
@@ -76,16 +77,25 @@ class ScoreOut(BaseModel):
     high: float
 
 
+_CONTENTS: Final = {"text": "string", "reply": "object", "document": "object"}
+"""Fields of which an answer has one, with their types in JSON."""
+
+
 class AnswerIn(BaseModel):
-    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
+    """One answer in a request: its ``text``, the JSON ``reply`` of a model provider, or a ``document``."""
 
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
         json_schema_extra={
             "oneOf": [
-                {"required": ["text"], "properties": {"text": {"type": "string"}, "reply": {"type": "null"}}},
-                {"required": ["reply"], "properties": {"text": {"type": "null"}, "reply": {"type": "object"}}},
+                {
+                    "required": [given],
+                    "properties": {
+                        name: {"type": kind if name == given else "null"} for name, kind in _CONTENTS.items()
+                    },
+                }
+                for given in _CONTENTS
             ]
         },
     )
@@ -93,6 +103,7 @@ class AnswerIn(BaseModel):
     name: AnswerName
     text: AnswerText | None = None
     reply: AnswerReply | None = None
+    document: DocumentIn | None = None
 
     @property
     def content(self) -> AnswerContent:
@@ -100,8 +111,8 @@ class AnswerIn(BaseModel):
 
     @model_validator(mode="after")
     def _either(self) -> AnswerIn:
-        if (self.text is None) == (self.reply is None):
-            raise ValueError("send either text or reply")
+        if sum(each is not None for each in (self.text, self.reply, self.document)) != 1:
+            raise ValueError("send exactly one of text, reply and document")
         return self
 
 

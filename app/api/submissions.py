@@ -20,6 +20,7 @@ from answers.public_layout import read_archive
 from answers.submission import Answer, Submission, checked_submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.documents import document_text
 from app.api.examples import sends
 from app.api.jobs import WaitQuery, wait_for_end
 from app.api.models import (
@@ -98,6 +99,7 @@ async def create_submission(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
+    body = await with_texts(body)
 
     def checked() -> tuple[Submission, IdempotencyKey | None]:
         request = b"" if idempotency_key is None else json.dumps(body.model_dump(), sort_keys=True).encode()
@@ -249,6 +251,23 @@ def _is_short(body: SubmissionIn) -> bool:
     return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
 
 
+async def with_texts(body: SubmissionIn) -> SubmissionIn:
+    """Return a request body with its documents as texts.
+
+    Raises:
+        InvalidSubmission: A document cannot be converted.
+    """
+    answers = [
+        answer
+        if answer.document is None
+        else answer.model_copy(
+            update={"text": await document_text(answer.document, f"answers.{place}.document"), "document": None}
+        )
+        for place, answer in enumerate(body.answers)
+    ]
+    return body.model_copy(update={"answers": answers})
+
+
 def checked_body(body: SubmissionIn) -> Submission:
     """Return the submission of a request body."""
     return checked_submission(
@@ -371,7 +390,7 @@ class EstimateOut(BaseModel):
 @estimate_router.post("")
 async def create_estimate(body: SubmissionIn, service: ServiceDep, caller: SubmitterDep) -> EstimateOut:
     """Estimate calls, tokens and cost of a submission. Calls no model, captures no page and stores nothing."""
-    submission = await asyncio.to_thread(checked_body, body)
+    submission = await asyncio.to_thread(checked_body, await with_texts(body))
     await check_tasks_exist(service, [submission])
     model = str(parse_judge(submission.model or service.settings.model))
     past = await _past(service, caller, submission.task_id)

@@ -142,11 +142,12 @@ class AnswerEstimateOut(TypedDict):
 
 
 class AnswerIn(TypedDict):
-    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
+    """One answer in a request: its ``text``, the JSON ``reply`` of a model provider, or a ``document``."""
 
     name: Any
     text: NotRequired[str | None]
     reply: NotRequired[Any]
+    document: NotRequired[DocumentIn | None]
 
 
 class AverageBoundsOut(TypedDict):
@@ -255,11 +256,14 @@ class CheckDocument(TypedDict):
 
 
 class CheckIn(TypedDict):
-    """Report to check: its ``text``, the JSON ``reply`` of a model provider, or the ``url`` of a published page."""
+    """Report to check: its ``text``, the JSON ``reply`` of a model provider, a ``document``, or the ``url`` of a
+    published page.
+    """
 
     name: NotRequired[str]
     text: NotRequired[str | None]
     reply: NotRequired[Any]
+    document: NotRequired[DocumentIn | None]
     url: NotRequired[str | None]
     model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
@@ -483,6 +487,13 @@ class DependentsOut(TypedDict):
     calls: int
     usd: float | None
     items: list[DependentResult]
+
+
+class DocumentIn(TypedDict):
+    """Document that becomes Markdown with its links and footnotes. The suffix of ``name`` says what it is."""
+
+    name: str
+    content: str
 
 
 class EstimateOut(TypedDict):

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from answers.provider_replies import answer_from_reply
 from answers.submission import Submission
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.documents import DocumentIn, document_text
 from app.api.examples import EXAMPLE_ID, sends
 from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut, ScoreOut
 from app.api.paging import IdPath, JobsPageDep
@@ -35,7 +36,8 @@ _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
 
 
 class CheckIn(BaseModel):
-    """Report to check: its ``text``, the JSON ``reply`` of a model provider, or the ``url`` of a published page."""
+    """Report to check: its ``text``, the JSON ``reply`` of a model provider, a ``document``, or the ``url`` of a
+    published page."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -49,6 +51,7 @@ class CheckIn(BaseModel):
             "oneOf": [
                 {"required": ["text"], "properties": {"text": {"type": "string"}}},
                 {"required": ["reply"], "properties": {"reply": {"type": "object"}}},
+                {"required": ["document"], "properties": {"document": {"type": "object"}}},
                 {"required": ["url"], "properties": {"url": {"type": "string"}}},
             ],
         },
@@ -60,6 +63,7 @@ class CheckIn(BaseModel):
         Field(max_length=MAX_REPORT_CHARS, pattern=NOT_BLANK, description="Markdown or plain text"),
     ] = None
     reply: AnswerReply | None = None
+    document: DocumentIn | None = None
     url: Annotated[str | None, Field(max_length=2_000, pattern=FETCHABLE_URL)] = None
     model: Model | None = None
     budget_usd: BudgetUsd | None = None
@@ -67,8 +71,8 @@ class CheckIn(BaseModel):
 
     @model_validator(mode="after")
     def _one(self) -> CheckIn:
-        if sum(each is not None for each in (self.text, self.reply, self.url)) != 1:
-            raise ValueError("send exactly one of text, reply and url")
+        if sum(each is not None for each in (self.text, self.reply, self.document, self.url)) != 1:
+            raise ValueError("send exactly one of text, reply, document and url")
         return self
 
 
@@ -112,6 +116,10 @@ async def create_check(
     body: CheckIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
     """Check whether the sources of a report support its statements. The check becomes a job."""
+    if body.document is not None:
+        text = await document_text(body.document, "document")
+        name = body.document.name if body.name == _DEFAULT_NAME else body.name
+        body = body.model_copy(update={"text": text, "document": None, "name": name})
 
     def prepared() -> tuple[Submission, IdempotencyKey | None, dict[str, int | None]]:
         options, counts = _options(body)

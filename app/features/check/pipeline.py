@@ -43,6 +43,7 @@ from app.features.check.report import (
 from app.features.check.reports import CheckPlan
 from app.features.check.statements import ClaimedStatement, split_by_rules, split_with_model, statements_in_order
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
+from cache.backends.documents import SNIFFED_BYTES, ByteKind, sniff
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence
 from cache.errors import BrowserUnavailable, CacheError, NoEvidence
 from cache.sources.supplied import store_supplied
@@ -432,6 +433,8 @@ def _warnings(
     is_baseline: bool,
 ) -> list[str]:
     warnings = []
+    if sniff(plan.report.text[:SNIFFED_BYTES].encode("utf-8", "replace"), "") is ByteKind.HTML:
+        warnings.append("The report is HTML and was read as Markdown. Send it as an .html document to convert it.")
     if not plan.binding.marks:
         warnings.append("The report has no citations.")
     unused = len(plan.binding.unused())

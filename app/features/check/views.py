@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,9 +15,9 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import TERMINAL
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, IdPath, IdQuery, Viewer, ViewerDep
+from app.engine.report_files import MAX_DOCUMENT_BYTES
 from app.features.check.reading_view import render_view
 from app.features.check.report import CheckDocument
-from app.features.check.reports import MAX_REPORT_CHARS
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -43,11 +44,9 @@ async def submit(
     """Check a report that was pasted, uploaded or published."""
     body: dict[str, Any] = {}
     if file is not None and file.filename:
-        content = await file.read(4 * MAX_REPORT_CHARS + 1)
-        try:
-            body = {"text": content.decode("utf-8"), "name": file.filename[:200]}
-        except UnicodeDecodeError as error:
-            raise EmptyForm(f"The file is not UTF-8: byte {error.start}. Save it as UTF-8.") from None
+        name = "".join(filter(str.isprintable, file.filename))[-200:]
+        content = base64.b64encode(await file.read(MAX_DOCUMENT_BYTES + 1)).decode("ascii")
+        body = {"document": {"name": name or "report", "content": content}}
     elif text.strip():
         body = {"text": text.replace("\r\n", "\n")}
     elif url.strip():

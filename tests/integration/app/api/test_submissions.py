@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import io
 import json
 import tarfile
@@ -9,12 +10,14 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.fakes.report_documents import FIRST, docx, html, pdf
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
 MIB = 1024 * 1024
+DOCUMENTS = (("a.docx", docx()), ("a.html", html()), ("a.pdf", pdf()))
 
 
 def reply(text: str, *, start: int, end: int) -> dict[str, Any]:
@@ -22,6 +25,10 @@ def reply(text: str, *, start: int, end: int) -> dict[str, Any]:
     cited = {"type": "url_citation", "start_index": start, "end_index": end, "url": "https://a.example/", "title": "A"}
     content = {"type": "output_text", "text": text, "annotations": [cited]}
     return {"output": [{"type": "message", "role": "assistant", "content": [content]}]}
+
+
+def document(name: str, data: bytes) -> dict[str, str]:
+    return {"name": name, "content": base64.b64encode(data).decode()}
 
 
 async def nothing_stored(api: httpx.AsyncClient) -> bool:
@@ -53,6 +60,8 @@ async def test_invalid_submission_is_rejected_and_nothing_is_stored(api: httpx.A
         (422, "task_id", {"task_id": None}),
         (422, "answers", {"answers": []}),
         (422, "answers.0", {"answers": [{"name": "answer_1", "text": "x", "reply": {"output": []}}]}),
+        (422, "answers.0.document", {"answers": [{"name": "a", "document": document("a.docx", pdf())}]}),
+        (422, "answers.0.document.content", {"answers": [{"name": "a", "document": {"name": "a.md", "content": "x"}}]}),
         (
             422,
             "answers.0.reply.output.0.content.0.annotations.0.end_index",
@@ -86,6 +95,18 @@ async def test_invalid_submission_is_rejected_and_nothing_is_stored(api: httpx.A
         assert assert_problem(response, 422)["errors"]
     assert_problem(await api.post("/v1/submissions", data={"agent": "demo"}), 415, "UNSUPPORTED_MEDIA_TYPE")
     assert await nothing_stored(api)
+
+
+async def test_document_is_stored_as_markdown(open_api: OpenApi):
+    answers = [{"name": f"answer_{n}", "document": document(*given)} for n, given in enumerate(DOCUMENTS, 1)]
+    async with open_api(model="lexical") as api:
+        estimate = await api.post("/v1/estimates", json=submission_body(answers=answers))
+        assert estimate.status_code == 200, estimate.text
+        accepted = (await api.post("/v1/submissions", json=submission_body(answers=answers))).json()
+        for job in accepted["jobs"]:
+            ended = await wait_for_job(api, job["id"])
+            answer = (await api.get(f"/v1/results/{ended['result_id']}/answer")).text
+            assert FIRST in answer and "The bridge opened in 1931" in answer
 
 
 async def test_reply_is_stored_as_markdown_with_its_citations_as_links(open_api: OpenApi):

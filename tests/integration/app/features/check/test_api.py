@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ from jsonschema_rs import Draft202012Validator
 
 from app.demo.expected import page_texts
 from cache.capture import CaptureOutcome
+from tests.fakes.report_documents import FIRST, docx, html, pdf
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.features.check.test_pipeline import MODEL, REPORT, SITE, audit, split
@@ -94,6 +96,41 @@ async def test_published_page_and_reply_are_reports(open_api: OpenApi) -> None:
         "https://reports.example/bay",
     ]
     assert "supported" in documents[1]["counts"]
+
+
+def document(name: str, data: bytes) -> dict[str, Any]:
+    return {"document": {"name": name, "content": base64.b64encode(data).decode()}}
+
+
+async def test_documents_are_reports(open_api: OpenApi) -> None:
+    async with open_api(pages={FIRST: "The bridge opened in 1931."}, model="lexical") as api:
+        for name, data in (("r.docx", docx()), ("r.html", html()), ("r.pdf", pdf())):
+            accepted = await start(api, document(name, data))
+            assert (accepted["citations"], accepted["pages"]) == (2, 2)
+            await wait_for_job(api, accepted["id"])
+            check = (await api.get(accepted["url"])).json()
+            assert check["name"] == check["document"]["report"]["name"] == name
+            assert check["document"]["statements"][0]["outcome"] == "supported"
+        accepted = await start(api, {"text": html().decode()})
+        await wait_for_job(api, accepted["id"])
+        warnings = (await api.get(accepted["url"])).json()["document"]["warnings"]
+        assert any("was read as Markdown" in warning for warning in warnings)
+
+
+async def test_bad_document_is_refused_and_nothing_is_stored(api: httpx.AsyncClient) -> None:
+    before = (await api.get("/v1/jobs")).json()["items"]
+    for body, path, message in (
+        (document("r.docx", pdf()), "document", "rename it to .pdf"),
+        (document("r.pdf", b"%PDF-"), "document", "is damaged"),
+        (document("r.md", b""), "document", "is empty"),
+        ({"document": {"name": "r.pdf", "content": "abc"}}, "document.content", "is not base64"),
+        ({**document("r.md", b"x"), "text": "x"}, "", "exactly one of text, reply, document and url"),
+    ):
+        response = await api.post("/v1/checks", json=body)
+        problem = assert_problem(response, 422, response.json()["code"])
+        found = [(error["path"], error["message"]) for error in problem["errors"]]
+        assert any(place.startswith(path) and message in text for place, text in found), problem
+    assert (await api.get("/v1/jobs")).json()["items"] == before
 
 
 async def test_budget_stops_the_job_with_the_document_so_far(open_api: OpenApi) -> None:
