@@ -90,15 +90,26 @@ class Group:
         return self._group(id, desc, Strategy.SEQUENTIAL, critical=critical, weight=weight, requires=requires)
 
     def check(
-        self, id: str, value: object, desc: str | None = None, *, critical: bool = False, weight: float = 1.0
+        self,
+        id: str,
+        value: object,
+        desc: str | None = None,
+        *,
+        critical: bool = False,
+        weight: float = 1.0,
+        expression: str | None = None,
     ) -> Leaf:
-        """Add a leaf that code decides: it passes if ``value`` is truthy."""
+        """Add a leaf that code decides: it passes if ``value`` is truthy.
+
+        ``expression`` tells readers of the result what was compared, with the values: ``1962 == 1961``.
+        """
         node = RubricNode(
             id=self._child_id(id),
             desc=desc or id.replace("_", " "),
             critical=critical,
             weight=weight,
             check=bool(value),
+            expression=expression or "",
         )
         return self._leaf(node)
 

@@ -64,7 +64,7 @@ class Settler:
         leaves = list(self._rubric.leaves())
         for leaf in leaves:
             if leaf.verdict is None and leaf.check is not None:
-                leaf.verdict = check_verdict(passed=leaf.check)
+                leaf.verdict = check_verdict(passed=leaf.check, expression=leaf.expression)
             elif leaf.verdict is None and leaf.claim is not None:
                 leaf.verdict = self._known(leaf.claim)
         self._declared, self._settled = len(leaves), sum(leaf.verdict is not None for leaf in leaves)
@@ -120,11 +120,12 @@ class Settler:
             self._progress(self._settled, self._declared)
 
 
-def check_verdict(*, passed: bool) -> Verdict:
-    """Return the verdict of a leaf that code decides."""
+def check_verdict(*, passed: bool, expression: str = "") -> Verdict:
+    """Return the verdict of a leaf that code decides. ``expression``: what it compared, with the values."""
+    reasoning = f"{expression} is {'true' if passed else 'false'}" if expression else ""
     if passed:
-        return Verdict(outcome=Outcome.PASSED, grounded=True)
-    return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
+        return Verdict(outcome=Outcome.PASSED, grounded=True, reasoning=reasoning)
+    return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=reasoning)
 
 
 def no_value_verdict() -> Verdict:

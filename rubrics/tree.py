@@ -48,6 +48,8 @@ class RubricNode:
     strategy: Strategy = Strategy.PARALLEL
     claim: Claim | None = None
     check: bool | None = None
+    expression: str = ""
+    """What the check compared, with the values."""
     requires: tuple[str, ...] = ()
     verdict: Verdict | None = None
     children: list[RubricNode] = field(default_factory=list)

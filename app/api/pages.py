@@ -56,7 +56,9 @@ class CitedUrlOut(RecordModel):
     flagged_by: str | None
     reviewed: bool = Field(description="A person reviewed its newest capture")
     reviewed_by: str | None
-    needs_work: bool = Field(description="Flagged, or not captured as evidence and not reviewed yet")
+    needs_work: bool = Field(
+        description="Flagged, or not captured as evidence and not reviewed yet; if it does not exist: with open claims"
+    )
     to_url: str | None = Field(description="The corrected URL, if a person corrected it")
     page_id: str | None = Field(description="The capture that judges see for this URL")
     latest_id: str | None = Field(description="The newest capture")

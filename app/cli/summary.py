@@ -12,7 +12,7 @@ from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.scorecard import missing_runs_line
 from app.console.streams import counted, print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
-from app.console.tables import bounds_text, interval_text, number_text, plain_table
+from app.console.tables import bounds_text, interval_text, number_text, plain_table, range_line
 from judges.errors import advice
 
 
@@ -68,14 +68,19 @@ def _print_summary(document: Mapping[str, Any]) -> None:
 
 def _print_figures(statistics: Mapping[str, Any]) -> None:
     console = stdout_console()
-    figures = plain_table("figure", "value", "95 % interval", "method")
+    figures = plain_table("figure", "value", "95 % interval", "0 to 1", "method")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = statistics[key]
-        figures.add_row(name, bounds_text(figure), interval_text(figure["interval"]), figure["interval"]["method"])
+        interval = figure["interval"]
+        value = figure["low"] if figure["low"] == figure["high"] else None
+        line = range_line(interval["low"], interval["high"], value=value)
+        figures.add_row(name, bounds_text(figure), interval_text(interval), line, interval["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for estimate in statistics[key]:
             basis = f"over {counted(estimate['tasks'], 'task')}"
-            figures.add_row(f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), basis)
+            figures.add_row(
+                f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), "", basis
+            )
     console.print(figures)
     for warning in statistics["warnings"]:
         console.print(f"warning: {warning}")

@@ -123,3 +123,27 @@ def interval_text(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
     if interval is None:
         return "-"
     return f"{formatted(interval['low'], '.4f', sign=sign)} to {formatted(interval['high'], '.4f', sign=sign)}"
+
+
+_LINE_CHARS = 21
+
+
+def range_line(low: float, high: float, *, value: float | None = None, lowest: float = 0.0) -> str:
+    """Draw a range on a scale from ``lowest`` to 1, with ``o`` at a value; ``|`` is 0 on a scale from -1.
+
+    >>> range_line(0.5, 0.75, value=0.6)
+    '----------==o===-----'
+    >>> range_line(-0.5, -0.5, value=-0.5, lowest=-1.0)
+    '-----o----|----------'
+    """
+
+    def place(number: float) -> int:
+        return round((min(max(number, lowest), 1.0) - lowest) / (1.0 - lowest) * (_LINE_CHARS - 1))
+
+    line = ["-"] * _LINE_CHARS
+    if lowest < 0:
+        line[place(0.0)] = "|"
+    line[place(low) : place(high) + 1] = "=" * (place(high) + 1 - place(low))
+    if value is not None:
+        line[place(value)] = "o"
+    return "".join(line)

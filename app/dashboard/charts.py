@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from markupsafe import Markup, escape
 
@@ -39,6 +40,12 @@ def interval_bar(low: float, high: float, value: float | None = None, *, label: 
     )
 
 
+def shade(cell: Mapping[str, Any] | None) -> str:
+    """Return the class of a cell of the matrix by its score, in five steps; "" without a certain score."""
+    value = None if cell is None else cell["score"]["value"]
+    return "" if value is None else f" shade-{min(int(value * 5), 4)}"
+
+
 def trend_line(trend: Sequence[TrendPoint]) -> Markup:
     """Draw averages over time as a line; a single one as a dot."""
     if not trend:
@@ -63,17 +70,19 @@ def _point_label(point: TrendPoint) -> Markup:
     return escape(f"{point.label}: {points(point.value)}")
 
 
-def change_bar(difference: float | None) -> Markup:
-    """Draw a difference of two scores (-1 to 1) to the left or right of a center line."""
-    if difference is None:
-        return Markup("")
-    middle = _WIDTH / 2
-    width = abs(difference) * middle
-    left = middle - width if difference < 0 else middle
-    kind = "worse" if difference < 0 else "better"
+def change_bar(low: float, high: float, value: float | None) -> Markup:
+    """Draw a difference of two scores (-1 to 1) around a center line: a dot, or the range of an open one."""
+    low, high = max(low, -1.0), min(high, 1.0)
+    kind = "worse" if high < 0 else "better" if low > 0 else "same"
+    middle, left, right = _WIDTH / 2, (1 + low) * _WIDTH / 2, (1 + high) * _WIDTH / 2
+    if value is None:
+        words = f"{decimal(low, sign='+')} to {decimal(high, sign='+')}"
+        shape = f'<rect class="bar-{kind}" x="{left:.1f}" y="4" width="{max(right - left, 1):.1f}" height="6" rx="3"/>'
+    else:
+        words = decimal(value, sign="+")
+        shape = f'<circle class="bar-{kind}" cx="{left:.1f}" cy="7" r="4"/>'
     return Markup(  # noqa: S704 - generated numbers
-        f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{decimal(difference, sign="+")}">'
-        f'<rect class="bar-track" x="0" y="5" width="{_WIDTH}" height="4" rx="2"/>'
-        f'<rect class="bar-{kind}" x="{left:.1f}" y="3" width="{max(width, 0.5):.1f}" height="8" rx="2"/>'
-        f'<rect class="bar-mark" x="{middle - 0.75}" y="0" width="1.5" height="14"/></svg>'
+        f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{words}">'
+        f'<rect class="bar-track" x="0" y="6" width="{_WIDTH}" height="2" rx="1"/>'
+        f'<rect class="bar-mark" x="{middle - 0.75}" y="0" width="1.5" height="14"/>{shape}</svg>'
     )

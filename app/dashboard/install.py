@@ -44,10 +44,10 @@ PAGES = (
 )
 
 
-def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], renderer: Renderer) -> None:
+def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], model: str, renderer: Renderer) -> None:
     """Add the state and the assets of the dashboard to ``app``, which has the routes of the API and of ``PAGES``.
 
-    ``keys``: whether the service requires API keys, so that people must sign in.
+    ``keys``: whether the service requires API keys, so that people must sign in. ``model``: its default model.
     """
     app.state.dashboard = Dashboard(
         api=app,
@@ -56,6 +56,7 @@ def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], renderer: Rende
         results=ResultCache(),
         answers=AnswerRenderer(),
         keys=keys,
+        model=model,
     )
     app.include_router(renderer.assets.router())
     show_not_found(app)

@@ -11,7 +11,7 @@ from app.dashboard.answer_html import page_mark
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
-from app.dashboard.passages import Passage, passages
+from app.dashboard.passages import Passage, passages, text_fragment_url
 from app.dashboard.result_cache import Tree
 from rubrics.tree_json import page_digests_of
 from rubrics.verdict import Outcome
@@ -96,6 +96,7 @@ class QuotedPage:
         mismatched: Quotes that the stored text does not contain at the recorded position.
         places: Boxes of the quotes in the screenshots.
         screenshots: Numbers of the screenshots.
+        live: Address that shows the first quote in the page of today; "": none.
     """
 
     page_id: str
@@ -107,13 +108,15 @@ class QuotedPage:
     mismatched: Sequence[str]
     places: Places
     screenshots: Sequence[int]
+    live: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafView:
     """Content of a leaf panel.
 
-    ``sources`` are triples (URL, page of the result or None, judgement or ""). ``number`` is the position of a leaf
+    ``sources`` are triples (URL, page of the result or None, judgement or ""). ``has_votes_by_source``: the judgements
+    name all votes. ``votes`` are the different votes, with their numbers. ``number`` is the position of a leaf
     among all leaves, from 1. ``neighbours`` are leaves by the name of the step that leads there: ``previous``,
     ``next``, ``previous-missed``, ``next-missed``.
     """
@@ -124,6 +127,8 @@ class LeafView:
     effect: Effect
     path: Sequence[Node]
     sources: Sequence[tuple[str, Mapping[str, Any] | None, str]]
+    has_votes_by_source: bool
+    votes: Sequence[tuple[Mapping[str, Any], int]]
     quoted: Sequence[QuotedPage]
     blocker: Node | None
     marks: str
@@ -139,6 +144,7 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     quotes = node.fields.get("quotes") or ()
     evidence = node.fields.get("evidence")
     checks = evidence.get("checks") or () if isinstance(evidence, Mapping) else ()  # a list in schema version 1
+    votes = list(node.fields.get("votes") or ())
     judgements = {check["url"]: _judgement(check) for check in checks}
     sources = [(url, pages.get(url) or by_mark.get(page_mark(url)), judgements.get(url, "")) for url in urls]
     quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
@@ -149,6 +155,8 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
         sources=sources,
+        has_votes_by_source=bool(urls) and sum(len(each["votes"]) for each in checks) == len(votes),
+        votes=[(each, votes.count(each)) for nth, each in enumerate(votes) if votes.index(each) == nth],
         quoted=[
             *[await _quoted_page(api, each, [q for q in quotes if q["page_id"] == each]) for each in quoted_pages],
             *await _closest(api, node, [page for _, page, _ in sources if page], quoted_pages),
@@ -179,10 +187,12 @@ def _number(leaf: Node) -> int:
 
 def _judgement(check: Mapping[str, Any]) -> str:
     """Describe the judgement on one source. A source without a model's reasoning has no verdict."""
+    votes = check.get("votes") or ()
+    counted = f", {sum(votes)} of {len(votes)} votes" if len(votes) > 1 else ""
     if check["passed"]:
-        return "supports the claim"
+        return f"supports the claim{counted}"
     if check["reasoning"] is not None:
-        return "does not support the claim"
+        return f"does not support the claim{counted}"
     return f"no verdict: {check['note']}" if check.get("note") else "no verdict"
 
 
@@ -240,6 +250,7 @@ async def _page_with(
         mismatched=mismatched,
         places=places_of(await api.get_or_none(f"/v1/pages/{page_id}/places") if spans else None, spans),
         screenshots=screenshot_numbers(page),
+        live=text_fragment_url(page["url"], text[slice(*spans[0])]) if spans and page["kind"] == "web" else "",
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote, urldefrag
 
 from cache.page_text.sentences import sentence_around
 
@@ -73,3 +75,22 @@ def _at_word(text: str, place: int) -> int:
         return 0
     space = text.find(" ", place, place + 40)
     return space + 1 if space >= 0 else place
+
+
+_FRAGMENT_WORDS: Final = 5
+
+
+def text_fragment_url(url: str, text: str) -> str:
+    """Return a URL with a text fragment (WICG draft "URL Fragment Text Directives") that highlights ``text``.
+
+    >>> text_fragment_url("https://a.example/x#top", "one two-three")
+    'https://a.example/x#top:~:text=one%20two%2Dthree'
+    """
+    words = text.split()
+    if len(words) > 2 * _FRAGMENT_WORDS:
+        parts = [" ".join(words[:_FRAGMENT_WORDS]), " ".join(words[-_FRAGMENT_WORDS:])]
+    else:
+        parts = [" ".join(words)]
+    base, fragment = urldefrag(url)
+    written = ",".join(quote(part, safe="").replace("-", "%2D") for part in parts)
+    return f"{base}#{fragment.partition(':~:')[0]}:~:text={written}"

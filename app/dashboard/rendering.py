@@ -74,6 +74,7 @@ _FILTERS = {
     "ago": wording.ago,
     "shorten": wording.shorten,
     "breakable": wording.breakable,
+    "shade": charts.shade,
 }
 
 

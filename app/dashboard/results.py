@@ -18,6 +18,7 @@ from app.dashboard.answer_html import RenderedAnswer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
+from app.dashboard.extracted_values import MAX_VALUES, extracted_values
 from app.dashboard.html_route import HtmlRoute, head_first
 from app.dashboard.leaf_view import leaf_view
 from app.dashboard.outline import Node, Outline, leaf_points
@@ -314,6 +315,14 @@ async def lint(result_id: IdPath, viewer: ViewerDep) -> Response:
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
     findings = (await viewer.api.get(f"/v1/results/{result_id}/lint"))["items"]
     return await viewer.fragment("lint.html", lint=findings, result=cached.result, tree=cached.tree)
+
+
+@router.get("/results/{result_id}/values")
+async def values(result_id: IdPath, viewer: ViewerDep) -> Response:
+    """Return the table of the values that were extracted from the answer."""
+    cached = await viewer.dashboard.results.get(viewer.api, result_id)
+    found = await asyncio.to_thread(extracted_values, cached.result, cached.tree.outline.leaves)
+    return await viewer.fragment("values.html", values=found, most=MAX_VALUES, result=cached.result)
 
 
 @router.post("/results/{result_id}/overrides", dependencies=[FormCheck])

@@ -29,7 +29,10 @@ NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dashboard:
-    """Objects shared by all pages. ``keys`` returns whether the service requires API keys, and so sign-in."""
+    """Objects shared by all pages.
+
+    ``keys`` returns whether the service requires API keys, and so sign-in. ``model`` is its default model.
+    """
 
     api: ASGIApp
     renderer: Renderer
@@ -37,6 +40,7 @@ class Dashboard:
     results: ResultCache
     answers: AnswerRenderer
     keys: Callable[[], bool]
+    model: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -149,7 +149,7 @@ def create_app(
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
     app.router.routes.extend(_routes())
-    install_dashboard(app, keys=lambda: _has_keys(app), renderer=_renderer())
+    install_dashboard(app, keys=lambda: _has_keys(app), model=settings.model, renderer=_renderer())
     return app
 
 

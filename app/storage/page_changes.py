@@ -212,13 +212,17 @@ keys AS (
     FROM listed WHERE ((SELECT task FROM args) IS NULL OR task_id = (SELECT task FROM args))
     AND ((SELECT key FROM args) IS NULL OR key = (SELECT key FROM args)) GROUP BY key),
 known AS (
-    SELECT k.*, shown.id AS page_id, coalesce(shown.evidence, FALSE) AS evidence, latest.id AS latest_id,
+    SELECT k.*, shown.id AS page_id, coalesce(shown.evidence, FALSE) AS evidence,
+        coalesce(shown.gone, FALSE) AS gone, latest.id AS latest_id,
         edit.to_url, coalesce(flag.action = 'flag', FALSE) AS flagged, flag.by AS flagged_by,
         coalesce(mark.action = 'review' AND mark.page_id = latest.id, FALSE) AS reviewed, mark.by AS reviewed_by,
         EXISTS (SELECT FROM page_changes c WHERE c.key_sha256 = k.key AND c.action = 'delete' AND {_ACTIVE}) AS dropped
     FROM keys k
     LEFT JOIN LATERAL (
-        SELECT p.id, p.outcome IN ({_EVIDENCE}) AS evidence FROM captures p
+        SELECT p.id, p.outcome IN ({_EVIDENCE}) AS evidence,
+            CASE WHEN p.outcome IN ({_EVIDENCE}) THEN FALSE
+                ELSE coalesce((p.record::json ->> 'gone')::boolean, FALSE) END AS gone
+        FROM captures p
         WHERE (p.key_sha256 = k.key OR p.final_key_sha256 = k.key AND p.outcome IN ({_EVIDENCE}))
         AND NOT {_EXCLUDED} AND {_MAY_SEE}
         ORDER BY p.outcome IN ({_EVIDENCE}) DESC, p.key_sha256 = k.key DESC,
@@ -242,11 +246,13 @@ known AS (
         ORDER BY c.id DESC LIMIT 1
     ) mark ON TRUE),
 stated AS (
-    SELECT *, page_id IS NOT NULL AND NOT evidence AS problem, dropped AND page_id IS NULL AS deleted
+    SELECT *, page_id IS NOT NULL AND NOT evidence AS problem, dropped AND page_id IS NULL AS deleted,
+        -- A source that does not exist is a failure of the agent: its claims are judged, with nothing to repair.
+        page_id IS NOT NULL AND NOT evidence AND NOT reviewed AND (open_leaves > 0 OR NOT gone) AS unsettled
     FROM known),
 ranked AS (
-    SELECT *, flagged OR problem AND NOT reviewed AS needs_work, row_number() OVER (
-        ORDER BY (flagged OR problem AND NOT reviewed) DESC, problem DESC, leaves DESC, url, key) AS place
+    SELECT *, flagged OR unsettled AS needs_work, row_number() OVER (
+        ORDER BY (flagged OR unsettled) DESC, problem DESC, leaves DESC, url, key) AS place
     FROM stated)"""  # noqa: S608 - our own parts
 
 

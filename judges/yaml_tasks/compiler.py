@@ -418,7 +418,10 @@ class _Compiler:
             def plan_check(values: Values, id: str) -> _Planned:
                 passed = check is not None and check.evaluate(values)
                 text = None if description is None else description.render(values)
-                return _Planned(lambda group: group.check(id, passed, text, critical=critical, weight=weight))
+                written = None if check is None else check.written(values)
+                return _Planned(
+                    lambda group: group.check(id, passed, text, critical=critical, weight=weight, expression=written)
+                )
 
             return plan_check
         claim = self._parsed(leaf.claim or "", place, "claim", parse_template)

@@ -86,13 +86,17 @@ class ExpressionError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expression:
-    """Type-checked expression. ``constant`` is the value of a literal, else None."""
+    """Type-checked expression. ``constant`` is the value of a literal, else None.
+
+    ``written`` returns the text of a condition with values in place of its fields.
+    """
 
     type: Type
     evaluate: Callable[[Values], Any]
     extracted: bool = False
     constant: Any = None
     offset: int = 0
+    written: Callable[[Values], str] = lambda values: ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,11 +142,39 @@ def parse_condition(text: str, scope: Scope) -> Expression:
     Raises:
         ExpressionError: as ``parse_expression``, or it has another type.
     """
-    expression = parse_expression(text, scope)
+    parser = _Parser(text, scope)
+    expression = parser.whole()
     if expression.type is not Scalar.BOOLEAN:
         hint = f"use given({text.strip()}) to test that it is there" if len(text) < 100 else "use given(...)"
         raise ExpressionError(f"this is a {type_name(expression.type)}, not a condition; {hint}", 0)
-    return replace(expression, evaluate=lambda values: bool(expression.evaluate(values)))
+
+    def written(values: Values) -> str:
+        parts, end = [], 0
+        for start, stop, field in parser.fields:
+            parts += [text[end:start], _as_literal(field.evaluate(values))]
+            end = stop
+        return " ".join("".join([*parts, text[end:]]).split())[:_MAX_WRITTEN_CHARS]
+
+    return replace(expression, evaluate=lambda values: bool(expression.evaluate(values)), written=written)
+
+
+_MAX_WRITTEN_CHARS: Final = 1_000
+_MAX_VALUE_CHARS: Final = 200
+_MAX_ITEMS: Final = 10
+
+
+def _as_literal(value: Any) -> str:
+    """Return a value as an expression writes it; ``none`` if the answer gives none."""
+    if isinstance(value, list):
+        items = [_as_literal(each) for each in value[:_MAX_ITEMS]]
+        return f"[{', '.join(items + ['...'] * (len(value) > _MAX_ITEMS))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_as_literal(each)}' for name, each in value.items())}}}"
+    if is_missing(value):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else f"'{str(value)[:_MAX_VALUE_CHARS]}'"
 
 
 _BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -225,6 +257,8 @@ class _Parser:
         self._next = 0
         self._nesting = 0
         self._scope = scope
+        self.fields: list[tuple[int, int, Expression]] = []
+        """Fields in the order of the text, with their begin and end in it."""
 
     def whole(self) -> Expression:
         expression = self._either()
@@ -378,12 +412,15 @@ class _Parser:
         if lists and not isinstance(kind, ListOf):
             kind = ListOf(kind)
         path = tuple(steps)
-        return Expression(
+        last = self._tokens[self._next - 1]
+        found = Expression(
             type=kind,
             evaluate=lambda values: _at(values, path),
             extracted=variable.extracted,
             offset=first.offset,
         )
+        self.fields.append((first.offset, last.offset + len(last.text), found))
+        return found
 
 
 def literals(text: str) -> list[str | float]:

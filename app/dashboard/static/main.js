@@ -10,6 +10,12 @@ import { startTree } from "./tree.js";
 for (const element of document.querySelectorAll("[data-events]")) follow(element);
 if (document.querySelector("[data-live=jobs]")) followChanges();
 for (const form of document.querySelectorAll("form[data-auto]")) applyWhenChanged(form);
+document.addEventListener("click", (event) => {
+  const link = event.target.closest("a[data-copy]");
+  if (!link || !navigator.clipboard) return; // without it, the link opens the page whose address can be copied
+  event.preventDefault();
+  navigator.clipboard.writeText(link.href).then(() => { link.textContent = "Copied"; });
+});
 setInterval(updateTimes, 30_000);
 startPalette(document.getElementById("search-link"));
 const tree = document.getElementById("tree");

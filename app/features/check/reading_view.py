@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Final
-from urllib.parse import quote, urldefrag, urlsplit
+from urllib.parse import urlsplit
 
 from markupsafe import Markup
 from PIL import Image
@@ -23,7 +23,7 @@ from PIL import Image
 from answers.binding import without_product_marks
 from app.dashboard.answer_renderer import SHORT_CHARS, run_in_child
 from app.dashboard.leaf_view import Box, Places, places_of
-from app.dashboard.passages import Passage, Piece, passages, pieces
+from app.dashboard.passages import Passage, Piece, passages, pieces, text_fragment_url
 from app.dashboard.rendering import Assets, create_environment
 from app.dashboard.viewer import Viewer
 from app.features.check import report_html
@@ -58,7 +58,6 @@ MAX_PICTURE_BYTES: Final = 12_000_000
 _PICTURE_WIDTH_PX: Final = 760
 _MARGIN: Final = 0.9
 """Height of the screenshot above and below a quote, as a share of the screenshot's width. About 12 lines of text."""
-_FRAGMENT_WORDS: Final = 5
 _UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 
 
@@ -234,22 +233,6 @@ def _web_url(url: str | None) -> str | None:
         return url if url is not None and urlsplit(url).scheme in {"http", "https"} else None
     except ValueError:
         return None
-
-
-def text_fragment_url(url: str, text: str) -> str:
-    """Return a URL with a text fragment (WICG draft "URL Fragment Text Directives") that highlights ``text``.
-
-    >>> text_fragment_url("https://a.example/x#top", "one two-three")
-    'https://a.example/x#top:~:text=one%20two%2Dthree'
-    """
-    words = text.split()
-    if len(words) > 2 * _FRAGMENT_WORDS:
-        parts = [" ".join(words[:_FRAGMENT_WORDS]), " ".join(words[-_FRAGMENT_WORDS:])]
-    else:
-        parts = [" ".join(words)]
-    base, fragment = urldefrag(url)
-    written = ",".join(quote(part, safe="").replace("-", "%2D") for part in parts)
-    return f"{base}#{fragment.partition(':~:')[0]}:~:text={written}"
 
 
 def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewer: Viewer | None, nonce: str) -> str:

@@ -13,16 +13,19 @@ from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
-from app.console.tables import bounds_text, interval_text, plain_table
-from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.console.tables import bounds_text, interval_text, plain_table, range_line
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json, direction
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",
     "b_lower": "{b} is lower than {a}",
     "not_told_apart": "no significant difference between {b} and {a} on these tasks",
-    "too_few_tasks": "too few tasks to compare {b} with {a}: {certain} with a certain score, at least 6 are needed",
-    "nothing_to_compare": "no task has a certain score on both sides",
+    **dict.fromkeys(
+        ("too_few_tasks", "nothing_to_compare"),
+        "{b} is {direction}; too few tasks for a significant difference: {certain} with a certain score on both sides, "
+        "at least 6 are needed",
+    ),
 }
 
 
@@ -56,10 +59,12 @@ def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *
         interval = interval_text(figure["student_t"], sign="+")
         figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), bounds, interval, p)
     console.print(figures)
-    tasks = plain_table("task", "A", "B", "difference")
+    tasks = plain_table("task", "A", "B", "difference", "-1 to 1")
     for task in comparison["tasks"]:
         cells = (bounds_text(task["a"]), bounds_text(task["b"]), bounds_text(task["difference"], sign="+"))
-        tasks.add_row(escape(task["task_id"]), *cells)
+        change = task["difference"]
+        line = range_line(change["low"], change["high"], value=change["value"], lowest=-1.0)
+        tasks.add_row(escape(task["task_id"]), *cells, line)
     console.print(tasks)
     for line in _remarks(before, comparison, corrected=corrected):
         console.print_line(line)
@@ -67,7 +72,11 @@ def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *
 
 def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> list[str]:
     score, after = comparison["score"], comparison["b"]["name"]
-    lines = [_VERDICTS[score["verdict"]].format(a=before, b=after, certain=score["certain"])]
+    lines = [
+        _VERDICTS[score["verdict"]].format(
+            a=before, b=after, certain=score["certain"], direction=direction(comparison["tasks"])
+        )
+    ]
     test = score["sign_flip"]
     if test is not None:
         lines.append(f"p: {test['method']}{', Holm correction' if corrected else ''}")

@@ -7,6 +7,7 @@ next to them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
@@ -177,6 +178,27 @@ class _FigureComparison:
         if p_holm < 1 - LEVEL:
             return "b_higher" if self.paired.difference > 0 else "b_lower"
         return "too_few_tasks" if len(self.certain_differences) < MIN_TASKS_FOR_TEST else "not_told_apart"
+
+
+def direction(tasks: Sequence[Mapping[str, Any]]) -> str:
+    """Describe on how many tasks of a comparison the second side is better or worse: "worse on both tasks".
+
+    ``tasks``: those of the JSON document, with bounds of their differences.
+    """
+    kinds = Counter(_kind(task["difference"]) for task in tasks)
+    if len(kinds) == 1:
+        [(kind, number)] = kinds.items()
+        where = {1: "the only task", 2: "both tasks"}.get(number, f"all {number} tasks")
+        return f"{kind} on {where}"
+    return ", ".join(f"{kind} on {kinds[kind]}" for kind in ("better", "worse", "equal", "open") if kinds[kind])
+
+
+def _kind(difference: Mapping[str, float]) -> str:
+    if difference["low"] > 0:
+        return "better"
+    if difference["high"] < 0:
+        return "worse"
+    return "equal" if difference["low"] == difference["high"] else "open"
 
 
 def _by_task(side: ComparisonSide) -> _Scores:

@@ -14,6 +14,7 @@ from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import Viewer, ViewerDep, query_of
+from app.features.comparison.paired_comparison import direction
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -103,7 +104,7 @@ async def compare_page(
         json=f"/v1/compare?{query}" if compared else None,
         csv=f"/compare?{query}&format=csv" if compared and compared["tasks"] else None,
         choices=choices, a=a, b=b, compared=compared, by_answer=_by_answer,
-        known={choice.value for choice in choices},
+        known={choice.value for choice in choices}, direction=direction(compared["tasks"]) if compared else "",
     )  # fmt: skip
 
 

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import judges.tasks
 from app.demo import EXPECTED, examples_dir
 from rubrics.lint import lint
+from rubrics.rubric import Rubric
 from rubrics.tree_json import tree_json
 from tests.fakes.trial import try_judge
 
 FOLDER = Path(judges.tasks.__path__[0])
 PAGES = json.loads((files("app.demo") / "page_texts.json").read_text("utf-8"))
 TASKS = sorted(EXPECTED["demo"])
+
+
+def _tree(rubric: Rubric) -> dict[str, Any]:
+    """Return the tree without the expressions of its checks, which only the YAML form has."""
+    for leaf in rubric.leaves():
+        if leaf.check is not None and leaf.verdict is not None:
+            leaf.verdict = replace(leaf.verdict, reasoning="")
+    return tree_json(rubric)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -28,7 +39,7 @@ async def test_both_forms_of_a_task_give_equal_trees(task: str) -> None:
 
     assert from_yaml.score.high > 0
     assert [one.value for one in from_yaml.extractions] == [one.value for one in from_python.extractions]
-    assert tree_json(from_yaml.rubric) == tree_json(from_python.rubric)
+    assert _tree(from_yaml.rubric) == _tree(from_python.rubric)
     assert from_yaml.judge.description == from_python.judge.description
 
 
@@ -38,5 +49,5 @@ async def test_an_empty_answer_scores_zero_and_gives_equal_trees(task: str) -> N
     from_yaml = await try_judge(FOLDER / "as_yaml" / f"{task}.yaml", "I could not find out.", PAGES)
 
     assert from_yaml.score.value == 0
-    assert tree_json(from_yaml.rubric) == tree_json(from_python.rubric)
+    assert _tree(from_yaml.rubric) == _tree(from_python.rubric)
     assert lint(from_yaml.rubric) == lint(from_python.rubric)

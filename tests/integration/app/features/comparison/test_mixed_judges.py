@@ -87,5 +87,5 @@ async def test_page_does_not_call_unjudged_tasks_no_difference(database_url: str
         await judge_run(url, "sitter", None, {"rivers": (RIGHT, SILENT)})
         page = (await client.get("/compare", params={"a": "walker", "b": "sitter"})).text
 
-    assert ">Nothing to compare</h2>" in page and "No significant difference" not in page
+    assert "; too few tasks for a significant difference</h2>" in page and "No significant difference" not in page
     assert "1 task is left out, because claims were not judged." in page

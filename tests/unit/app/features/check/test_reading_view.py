@@ -10,8 +10,9 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from selectolax.lexbor import LexborNode
 
+from app.dashboard.passages import text_fragment_url
 from app.dashboard.viewer import Viewer
-from app.features.check.reading_view import render_view, text_fragment_url
+from app.features.check.reading_view import render_view
 from tests.unit.app.features.check.checked import checked_report
 
 VIEWER = cast(Viewer, SimpleNamespace(signed_in=True, form_token="token"))

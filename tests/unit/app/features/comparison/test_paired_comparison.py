@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json, direction
 from judges.agent_figures import AnswerOutcome
 
 
@@ -79,3 +79,16 @@ def test_many_comparisons_are_corrected_by_holm():
     assert alone["score"]["sign_flip"]["p_holm"] == alone["score"]["sign_flip"]["p"] == 2 / 64
     assert first["score"]["sign_flip"]["p_holm"] == second["score"]["sign_flip"]["p_holm"] == 4 / 64
     assert (alone["score"]["verdict"], first["score"]["verdict"]) == ("b_higher", "not_told_apart")
+
+
+@pytest.mark.parametrize(
+    ("differences", "expected"),
+    [
+        ([(-0.1, -0.1)], "worse on the only task"),
+        ([(-0.3, -0.1), (-0.2, -0.2)], "worse on both tasks"),
+        ([(0.1, 0.1)] * 3, "better on all 3 tasks"),
+        ([(0.1, 0.1), (-0.1, 0.2), (0.0, 0.0), (0.2, 0.2)], "better on 2, equal on 1, open on 1"),
+    ],
+)
+def test_direction_counts_tasks(differences: list[tuple[float, float]], expected: str):
+    assert direction([{"difference": {"low": low, "high": high}} for low, high in differences]) == expected
