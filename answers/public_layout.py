@@ -19,10 +19,10 @@ import tempfile
 import zipfile
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, TypeAlias
 
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
 from answers.submission import (
@@ -253,6 +253,9 @@ class _HeaderReader(io.RawIOBase):
         return self._file.tell()
 
 
+Convert: TypeAlias = Callable[[str, bytes], str]
+"""Returns the Markdown of a document, given its path and bytes. Raises InvalidSubmission."""
+DOCUMENT_SUFFIXES = (".docx", ".pdf", ".html", ".htm", ".xhtml")
 ANSWERS = "answer_<k>.md"
 LAYOUT = f"<agent>/<task_id>/{ANSWERS}"
 _METADATA = ".meta.json"
@@ -329,8 +332,10 @@ def _visible(folder: Path) -> Iterator[Path]:
     return (each for each in sorted(folder.iterdir()) if not each.name.startswith("."))
 
 
-def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
+def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submission, ...]:
     """Return the answers in a zip, tar or tar.gz archive, sorted, one submission per agent and task.
+
+    With ``convert``, ``answer_<k>`` can also be a document (``DOCUMENT_SUFFIXES``), which becomes Markdown.
 
     ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files) and metadata of answers. All
     other members must follow the layout. Blocks for seconds if the archive is large.
@@ -345,28 +350,35 @@ def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
         parts = name.split("/")
         if parts[0] == "__MACOSX" or parts[-1].startswith(".") or (len(parts) == 3 and is_metadata(parts[-1])):
             continue
-        if len(parts) != 3 or not is_answer(parts[-1]):
+        answer = name if convert is None else _without_document_suffix(name)
+        if len(parts) != 3 or not is_answer(answer.rpartition("/")[2]):
             message = f"does not follow the layout {LAYOUT}"
             raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
-        other_name = folded.setdefault(name.casefold(), name)
-        if name in files or other_name != name:
-            message = "occurs twice in the archive (upper and lower case count as equal)"
+        if folded.setdefault(answer.casefold(), name) != name or name in files:
+            message = "occurs twice in the archive (upper and lower case, and all formats, count as equal)"
             raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
         files[name] = content
     if not files:
         raise InvalidArchive([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
-    return _submissions(files)
+    return _submissions(files, convert)
 
 
-def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
-    """Build submissions from file contents, keyed by ``agent/task_id/answer.md``."""
+def _without_document_suffix(name: str) -> str:
+    """Return the name of an answer in Markdown: ``a/t/answer_1.md`` for ``a/t/answer_1.docx``."""
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}.md" if f"{dot}{suffix}".lower() in DOCUMENT_SUFFIXES else name
+
+
+def _submissions(files: Mapping[str, bytes], convert: Convert | None = None) -> tuple[Submission, ...]:
+    """Build submissions from file contents, keyed by ``agent/task_id/answer.md``, or a document of that name."""
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     problems: list[Problem] = []
     for path in sorted(files, key=natural_key):
-        agent, task_id, name = path.split("/")
+        answer = _without_document_suffix(path)
+        agent, task_id, name = answer.split("/")
         invalid = [*name_problems(agent, path), *name_problems(task_id, path)]
         try:
-            text = decode_text(files[path], path)
+            text = decode_text(files[path], path) if convert is None or path == answer else convert(path, files[path])
         except InvalidSubmission as error:
             problems += [*invalid, *error.problems]
             continue

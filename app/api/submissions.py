@@ -40,6 +40,7 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText, StrictJsonRoute
 from app.api.webhooks import new_webhook
 from app.engine.estimate import MAX_PAGES, MAX_PAST_RESULTS, AnswerFacts, PageSize, estimate_answer, total
+from app.engine.report_files import archive_converter
 from app.errors import UnknownTask
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
@@ -160,7 +161,7 @@ async def list_submissions(
 async def submit_archive(
     service: ServiceDep,
     caller: SubmitterDep,
-    file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
+    file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md (.docx, .html, .pdf)")],
     model: Annotated[ModelText | None, Form()] = None,
     priority: Annotated[Priority, Form()] = _ARCHIVE_PRIORITY,
     budget_usd: Annotated[BudgetUsd | None, Form()] = None,
@@ -310,7 +311,7 @@ def usable_judge(service: Service, task_id: str, path: str = "task_id") -> Judge
 
 def _read_upload(upload: UploadFile) -> tuple[Sequence[Submission], str]:
     data = upload.file.read()
-    return read_archive(io.BytesIO(data)), hashlib.sha256(data).hexdigest()
+    return read_archive(io.BytesIO(data), archive_converter()), hashlib.sha256(data).hexdigest()
 
 
 async def accept_job(

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from answers.errors import InvalidSubmission, ProblemCode
-from answers.public_layout import ANSWERS, is_answer, is_metadata, natural_key
+from answers.public_layout import ANSWERS, DOCUMENT_SUFFIXES, is_answer, is_metadata, natural_key
 from answers.submission import name_problems, with_suffix
 from app.console import event_loop
 from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
-from app.engine.report_files import DOCUMENT_SUFFIXES, MAX_DOCUMENT_BYTES, read_report
+from app.engine.report_files import MAX_DOCUMENT_BYTES, read_report
 from cache.sources.supplied import SuppliedRejected, read_supplied
 from cache.sources.uploads import UploadedPage
 

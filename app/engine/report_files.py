@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -15,24 +16,21 @@ from typing import Final
 
 from answers.errors import InvalidSubmission, Problem, ProblemCode
 from answers.provider_replies import answer_from_reply
+from answers.public_layout import DOCUMENT_SUFFIXES, Convert
 from cache.backends.documents import ByteKind, DocumentKind, decode_html, decode_in_child, sniff
 
 MAX_DOCUMENT_BYTES: Final = 20_000_000
 _DEADLINE_S: Final = 40.0
+_ARCHIVE_S: Final = 120.0
 
 _ZIP, _OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SUFFIXES: Final[Mapping[str, str]] = {
-    ".docx": "docx",
-    ".pdf": "pdf",
-    ".html": "html",
-    ".htm": "html",
-    ".xhtml": "html",
+    **dict(zip(DOCUMENT_SUFFIXES, ("docx", "pdf", "html", "html", "html"), strict=True)),
     ".json": "json",
     ".md": "text",
     ".markdown": "text",
     ".txt": "text",
 }
-DOCUMENT_SUFFIXES: Final = tuple(suffix for suffix, form in _SUFFIXES.items() if form in {"docx", "pdf", "html"})
 _UNSUPPORTED: Final = frozenset({".doc", ".odt", ".rtf", ".epub", ".pages", ".xlsx", ".pptx", ".mhtml"})
 _FORMS: Final = {"docx": "a Word document (.docx)", "pdf": "a PDF", "html": "HTML", "binary": "a binary file"}
 _KINDS: Final[Mapping[str, DocumentKind]] = {"docx": "docx-report", "pdf": "pdf-report", "html": "html-report"}
@@ -85,6 +83,22 @@ async def read_report(name: str, data: bytes, *, path: str = "") -> ReadReport:
         warning = f"{path} is HTML but is read as Markdown: give it the suffix .html to convert it"
         return ReadReport(text=text, warnings=(warning,) if sniff(data, "") is ByteKind.HTML else ())
     return ReadReport(text=await _converted(form, data, path))
+
+
+def archive_converter(limit_s: float = _ARCHIVE_S) -> Convert:
+    """Return a function that converts the documents of one archive, in a thread without an event loop.
+
+    After ``limit_s`` seconds, it refuses further documents.
+    """
+    ends = time.monotonic() + limit_s
+
+    def convert(path: str, data: bytes) -> str:
+        if time.monotonic() > ends:
+            message = f"is not converted: the documents of this archive take over {limit_s:g} s. Divide the archive"
+            raise _problem(path, message, ProblemCode.TOO_LARGE)
+        return asyncio.run(read_report(path, data)).text
+
+    return convert
 
 
 def _form_of(data: bytes, declared: str) -> str:

@@ -15,6 +15,7 @@ from answers.submission import Answer, Submission
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import counted, print_json, print_line, stderr_console
+from app.engine.report_files import archive_converter
 from cache.atomic_files import write_atomic
 
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
@@ -89,7 +90,7 @@ def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
         )
         return tuple(submission for name in agents for submission in read_folder(source, name))
     with source.open("rb") as file:
-        return read_archive(file) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
+        return read_archive(file, archive_converter()) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
 
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:

@@ -5,6 +5,7 @@ import io
 import json
 import tarfile
 import zipfile
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -141,7 +142,7 @@ async def test_idempotency_key_returns_first_response_and_rejects_other_body(api
     assert len((await api.get("/v1/jobs")).json()["items"]) == 1
 
 
-def zipped(files: dict[str, str]) -> bytes:
+def zipped(files: Mapping[str, str | bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, text in files.items():
@@ -181,11 +182,24 @@ async def test_archive_creates_one_submission_per_task(api: httpx.AsyncClient):
     assert [job["model"] for job in jobs] == ["openai/gpt-4.1"] * 2 * len(FILES)
 
 
+async def test_documents_in_an_archive_are_answers(api: httpx.AsyncClient):
+    files = {f"demo/capital/answer_{n}{name[1:]}": data for n, (name, data) in enumerate(DOCUMENTS, 1)}
+    packed = zipped({**files, "demo/capital/answer_4.md": "Paris"})
+    response = await api.post("/v1/submissions/archive", files={"file": ("a.zip", packed)})
+    assert response.status_code == 202, response.text
+    [submission] = response.json()["submissions"]
+    assert [job["answer"] for job in submission["jobs"]] == [f"answer_{n}.md" for n in (1, 2, 3, 4)]
+
+
 async def test_invalid_archive_is_rejected_completely(api: httpx.AsyncClient):
     cases: tuple[tuple[bytes, str, int, str], ...] = (
         (b"no archive at all", "lexical", 422, "file"),
         (zipped({"../../etc/passwd": "x"}), "lexical", 422, ""),
         (zipped({"readme.md": "x"}), "lexical", 422, ""),
+        (zipped(FILES | {"demo/capital/answer_3.pdf": "x"}), "lexical", 422, "demo/capital/answer_3.pdf"),
+        (zipped({**FILES, "demo/capital/Answer_1.docx": docx()}), "lexical", 422, ""),
+        (zipped({**FILES, "demo/capital/answer_1.docx": docx()}), "lexical", 422, "demo/capital/answer_1.docx"),
+        (zipped(FILES | {"demo/capital/answer_3.doc": "x"}), "lexical", 422, "demo/capital/answer_3.doc"),
         (zipped(FILES), "nobody/gpt", 422, "model"),
         (zipped(FILES | {"demo/unknown/answer_1.md": "x"}), "lexical", 404, "demo/unknown"),
     )
