@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - punctuation of other scripts
 """Citations of an answer: links, references, footnotes and bare URLs with their positions.
 
 Runs in linear time, about 0.1 s per MiB, so untrusted text is safe. In an event loop, run it in a thread.
@@ -117,7 +118,7 @@ class Citation:
     truncated: bool = False
     """Whether the answer contains only a part of the URL: ``url`` is the part before the omission."""
     link: tuple[int, int] | None = None
-    """Start and end of the whole link with its label and brackets; None for an image, a definition or an attribute."""
+    """Start and end of the whole link with its label and brackets; None for a definition or an attribute."""
 
 
 def citations(text: str) -> tuple[Citation, ...]:
@@ -291,9 +292,9 @@ class _Finder:
         written = self._text[start:end]
         shown = _OMISSION.split(written, 1)[0]
         is_cut = is_cut or shown != written or _ELLIPSIS.match(self._text, end) is not None
-        url = clean(shown)
+        url = clean(shown) or (None if "://" in shown else clean(f"https://{shown}"))
         if url is not None:
-            link = None if kind in {CitationKind.IMAGE, CitationKind.DEFINITION} else link
+            link = None if kind is CitationKind.DEFINITION else link
             self._found.append(
                 Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut, link=link)
             )
@@ -320,6 +321,8 @@ _LANDING_PAGES = {
 _START = re.compile(
     r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])"
     rf"|(?<![\w.@/:~#?=&%+-])(?-i:(?:[A-Za-z0-9][a-z0-9-]{{0,62}}\.){{1,6}}(?:{_TOP_LEVEL})/(?=[\w~@%]))"
+    r"|(?:(?<=source: |quelle: )|(?<=sources: |quellen: )|(?<=source:\*\* )|(?<=来源：|出处：|出典：))"
+    rf"(?-i:(?:[A-Za-z0-9][a-z0-9-]{{0,62}}\.){{1,6}}(?:{_TOP_LEVEL}))(?![\w-]|\.\w)"
     r"|(?<![A-Za-z0-9_/.:@-])(?:"
     r"(?:doi(?::\s?|\s)|(?<!version )(?=10\.\d{4,9}/\S{0,80}[a-z])(?=10\.\d{4,9}/\S{0,80}\d)(?=10\.\S{11}))"
     r"(?=10\.\d{4,9}[./])(?P<doi>)"
@@ -328,7 +331,7 @@ _START = re.compile(
     r"|rfc[ -]?(?P<rfc>\d{2,4})(?!\w))",
     re.IGNORECASE,
 )
-"""Start of a URL (scheme, ``www.`` or a name with a known top-level domain before a path), or an identifier."""
+"""Start of a URL (scheme, ``www.``, or a known top-level domain before a path or behind "Source:"), or identifier."""
 _OMISSION = re.compile(r"\u2026|\.{3,}(?=/|\Z)")
 _ELLIPSIS = re.compile(r"\u2026|\.{3}")
 

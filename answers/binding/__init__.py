@@ -100,7 +100,10 @@ def bind(text: str) -> Binding:
     references = References(text, layout, [each for each in in_text if each.kind is not CitationKind.REFERENCE])
     found = find_marks(text, in_text, references, layout.masked)
     lists = references.unused_lists({id(target) for mark in found for target in mark.targets})
-    plain = masked_text(text, found, _list_spans(text, references, cited))
+    images = [
+        FoundMark(each.link[0] - 1, each.link[1], ()) for each in cited if each.link and each.kind is CitationKind.IMAGE
+    ]
+    plain = masked_text(text, found + images, _list_spans(text, references, cited))
     marks = found + [mark for listed in lists.values() for mark in listed]
     scopes = Scopes(plain, marks)
     starts, at = [mark.start for mark in found], len(found)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple
 
 from answers.errors import TooManyParts
@@ -20,8 +20,8 @@ MAX_LINES = 60_000
 
 _LABELS = (
     r"(?:[^\W\d_]{2,12}[ ]){0,2}?(?:sources?|references?|links?|quellen?)|refs?\.?|via|urls?|citations?|cited from"
-    r"|read more|more info(?:rmation)?|see(?: also)?|further reading|retrieved from|from|archived"
-    r"|available (?:at|from|online)|based on|according to|origin|belege?|nachweise?|siehe|fuentes?|fontes?|fonti"
+    r"|read more|more info(?:rmation)?|see(?: also)?|further reading|retrieved from|archived"
+    r"|available (?:at|from|online)|based on|according to|belege?|nachweise?|siehe|fuentes?|fontes?|fonti"
     r"|bron(?:nen)?|källor?|kilder?|lähteet|źródł[oa]|zdroje|источник(?:и)?|ссылк[аи]|المصدر|المصادر|출처|참고"
     r"|[一-龥]{0,4}(?:来源|來源|出处|出處|出典|参考|參考|参照|引用元?|链接|連結|网址|網址|见|參見)|参考(?:文献|资料|链接)|情報源"
 )
@@ -194,9 +194,12 @@ def _blocks(text: str, lines: list[Line]) -> Iterator[Block]:
     """Yield the blocks. A line that begins with "Source:" is a block of its own."""
     joined: Block | None = None
     in_source = False
-    for line in lines:
+    for line, following in pairwise([*lines, None]):
+        if line is None:
+            break
+        is_term = following is not None and text[following.start + following.indent : following.content][:1] == ":"
         is_source = line.kind in {LineKind.TEXT, LineKind.ITEM} and SOURCE_LABEL.match(text, line.content, line.end)
-        continues = not is_source and (not in_source or _LINK_LINE.match(text, line.content, line.end))
+        continues = not is_source and not is_term and (not in_source or _LINK_LINE.match(text, line.content, line.end))
         if line.kind is LineKind.TEXT and joined is not None and not line.after_blank and continues:
             joined = joined._replace(end=line.end)
             continue

@@ -63,6 +63,8 @@ def masked_text(text: str, marks: Iterable[FoundMark], removed: Iterable[tuple[i
 
 def _mask_of(text: str, mark: FoundMark) -> str:
     start, end = mark.start, mark.end
+    if not mark.targets:  # an image
+        return " " * (end - start)
     label_end = text.find("](", start, end)
     if label_end > 0 and text.count(" ", start, label_end) > _MAX_LABEL_SPACES and not mark.is_number:
         return re.sub(r"\S", "X", text[start:label_end]).ljust(end - start, LINK)
@@ -142,17 +144,21 @@ _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-"
 _OF_PRODUCT = re.compile(
     r"\ue200[^\ue200\ue201\n]{0,400}\ue201|[\ue200-\ue206]"
     r"|(?<![\w-])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|news|view|fetch|file|academia|image|product)\d{1,3}){1,20}(?!\w)"
-    r"|\[cite_(?:start|end)\]|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
+    r"|\[cite_(?:start|end)\]|<(?:antml:)?cite index=[^<>\n]{0,80}>|(?<!\d)</(?:antml:)?cite>"
+    r"|<grok:render [^<>\n]{0,300}>(?:<argument [^<>\n]{0,80}>[^<>\n]{0,80}</argument>)?</grok:render>"
+    r"|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
 )
 """Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
 _GLUED = re.compile(r"[!-~]\[")
 """Link directly behind the text, as in ``rose.[Reuters](URL) It``."""
-_HINTS = (*"\ue200\ue201\ue202\ue203\ue204\ue205\ue206", "citeturn", "oaicite", "[cite_")
+_HINTS = (*"\ue200\ue201\ue202\ue203\ue204\ue205\ue206", "citeturn", "oaicite", "[cite_", "cite index=", "<grok:")
 _CITE = re.compile(
     r"(?:<(?:cite|ref)>|\\(?:cite|citep|citet|parencite|autocite)\{)(?P<body>[^<>{}\n]{1,100})(?:</(?:cite|ref)>|\})",
     re.I,
 )
-_PAGE = re.compile(r"(?:\b(?:pp?\.?|pages?|seiten?|S\.)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I)
+_PAGE = re.compile(
+    r"(?:\b(?:pp?\.?|pages?|seiten?|S\.|slides?|sheets?|folien?)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I
+)
 _DOCUMENT = re.compile(r"[^\s/:†#][^/:†#]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub)", re.I)
 _PLAIN = re.compile(
     r"(?P<before>[^\W\d_]{1,30}|(?<!\d)(?:19|20)\d\d|\d(?= \d{1,3}(?:, ?\d{1,3}){0,8} ?\|)|[)）\]”\"'’%»」』*_])"
@@ -221,7 +227,7 @@ class _MarkFinder:
             label = each.label.strip("[] \\")
             is_number = _NUMBERS.fullmatch(label) is not None
             is_note = each.kind is CitationKind.REFERENCE and (is_number or label.startswith("^"))
-            if each.link is not None and not is_note:
+            if each.link is not None and each.kind is not CitationKind.IMAGE and not is_note:
                 yield FoundMark(*each.link, (each,), is_number or (not label and each.kind is CitationKind.LINK))
 
     # Numbers and keys
@@ -250,6 +256,8 @@ class _MarkFinder:
         """Return the entries of keys such as ``S1, S2``, and of names of documents; empty if there is none."""
         keys = [each.strip() for each in re.split("[,;，；、]", body) if not _PAGE.fullmatch(each.strip())]
         targets = tuple(self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
+        if any(_DOCUMENT.fullmatch(key) for key in keys):  # other parts name a place in the document
+            return tuple(each for each in targets if each is not None)
         return _if_any(targets)
 
     def _document(self, name: str, at: int) -> Entry | None:
@@ -284,7 +292,7 @@ class _MarkFinder:
 
     def of_product(self, match: re.Match[str]) -> Targets:
         """Read the internal form of a product. The report does not say what it refers to."""
-        return () if match[0].startswith("[cite_") else (None,)
+        return () if match[0].startswith(("[cite_", "<cite ")) else (None,)
 
     def superscript(self, match: re.Match[str]) -> Targets:
         numbers = _expand(match[0].translate(_SUPER_TO_DIGITS))

@@ -98,8 +98,9 @@ class Scopes:
             self._frames.append(_Frame(block.level))
             self._levels.append(block.level)
         frame = self._place(block)
-        if marks and self._is_source(block):
-            self._bind(marks, block)
+        if self._is_source(block, has_marks=bool(marks)):
+            if marks:
+                self._bind(marks, block)
             return
         own: list[Statement] = []
         free: list[Statement] = []
@@ -236,10 +237,13 @@ class Scopes:
             self._has_bound = True
         return bool(marks)
 
-    def _is_source(self, block: Block) -> bool:
-        """Return whether a block with marks has no statement of its own."""
+    def _is_source(self, block: Block, *, has_marks: bool) -> bool:
+        """Return whether a block names sources, and has no statement of its own."""
         span = (block.start, block.end)
         text = self._text[slice(*span)]
+        if not has_marks:
+            is_label = self._is_empty(span) and any(map(str.isalpha, text))
+            return block.kind in {LineKind.TEXT, LineKind.ITEM} and (is_label or SOURCE_LABEL.match(text) is not None)
         if block.kind is LineKind.TABLE:  # a row of sources
             return self._is_empty(span) and any(map(str.isalpha, re.split(f"[{MARKS}]", text, maxsplit=1)[0]))
         if block.kind is LineKind.HEADING or _SOURCE_LINE.fullmatch(text):

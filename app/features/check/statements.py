@@ -30,6 +30,8 @@ _MAX_HEADING_CHARS: Final = 200
 _MIN_WORDS: Final = 4
 
 _KINDS: Final = {LineKind.HEADING: StatementKind.HEADING, LineKind.TABLE: StatementKind.TABLE_ROW}
+_SENTENCE = re.compile(r"[.!?。！？…][\W_]*\Z|(?:\S+ ){6}")  # noqa: RUF001
+"""Statement that is not only a value."""
 _LABEL = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\([^)\n]*\)")
 _ONLY_A_NUMBER = re.compile(r"[\W\d_]*")
 _EMPTY_BRACKETS = re.compile(r" ?[(\[（【][\s,;.、，]*[)\]）】]")  # noqa: RUF001 - brackets of other scripts
@@ -64,7 +66,7 @@ class ReportStatement:
     context: str = ""
     """Titles of the columns, or the title of the list: ``columns: Name, Height`` or ``under: Eiffel Tower``."""
     subject: str = ""
-    """What a statement such as ``Height: 330 m`` is about: the title of its list, or the heading."""
+    """What a statement such as ``Height: 330 m`` is about: the title of its list, the heading, or both."""
 
     def claim(self, plain: str) -> str:
         """Return a part of the statement as a claim that can be understood without the report."""
@@ -163,8 +165,15 @@ def _statements(binding: Binding) -> Iterator[ReportStatement]:
             marks=marks,
             plain=_plain_row(plain) if is_row else plain,
             context=context,
-            subject=(lead or heading)[:_MAX_HEADING_CHARS] if not is_row and LABELLED.match(plain) else "",
+            subject="" if is_row else _subject(plain, lead, heading)[:_MAX_HEADING_CHARS],
         )
+
+
+def _subject(plain: str, lead: str, heading: str) -> str:
+    """Return what a statement is about, if it is a value with a label, or a value below its label."""
+    if LABELLED.match(plain):
+        return lead or heading
+    return ": ".join(filter(None, (heading, lead))) if lead and not _SENTENCE.search(plain) else ""
 
 
 def _plain_row(row: str) -> str:

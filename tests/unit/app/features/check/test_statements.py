@@ -18,6 +18,9 @@ REPORT = """# Towers
   - It first rang in 1859.
   - Source: https://b.example/ben
 
+Steps
+: 1,665
+
 | City | Height |
 |---|---|
 | Oslo | 117 m [1] |
@@ -35,6 +38,8 @@ def test_labels_are_completed_by_the_title_of_their_list_or_the_heading() -> Non
         ("Big Ben", ""),
         ("Height: 96 m", "under: Big Ben"),
         ("It first rang in 1859.", "under: Big Ben"),
+        ("Steps", ""),
+        ("1,665", "under: Steps"),
         ("Oslo, 117 m", "columns: City, Height"),
     ]
     claims = [claim.text for section in sections for one in split_by_rules(section, REPORT) for claim in one.claims]
@@ -44,6 +49,8 @@ def test_labels_are_completed_by_the_title_of_their_list_or_the_heading() -> Non
         "Big Ben",
         "Big Ben: Height: 96 m",
         "It first rang in 1859.",
+        "Steps",
+        "Eiffel Tower: Steps: 1,665",
         "Oslo, 117 m",
     ]
 
