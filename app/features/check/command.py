@@ -43,7 +43,7 @@ from app.features.check.report import (
     StatementOutcome,
 )
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
-from app.features.check.statements import split_by_rules, split_request, statements_in_order
+from app.features.check.statements import readable_mark, split_by_rules, split_request, statements_in_order
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
@@ -264,7 +264,8 @@ def problem_lines(statement: Statement, sources: Sequence[ReportSource]) -> Iter
     """Yield each source that does not support a statement: its URL, what is wrong, and what the page says."""
     for citation in statement.citations:
         if citation.source is None:
-            yield f"{shorten(citation.mark, 100)}: mark without a source"
+            yield f"{shorten(readable_mark(citation.mark), 100)}: mark without a source"
+    page_numbers = {citation.source: citation.page for citation in statement.citations}
     unmet: dict[int, list[ClaimVerdict]] = {}
     for verdict in (verdict for claim in statement.claims for verdict in claim.verdicts):
         if verdict.outcome is not ClaimOutcome.SUPPORTED:
@@ -273,9 +274,12 @@ def problem_lines(statement: Statement, sources: Sequence[ReportSource]) -> Iter
         source = sources[index]
         outcome = next(each for each in VERDICT_LABELS if any(verdict.outcome is each for verdict in verdicts))
         unread = outcome in {ClaimOutcome.UNREADABLE, ClaimOutcome.DEAD}
-        causes = (source.reason and state_words(source.reason), source.detail) if unread else (verdicts[0].reason,)
+        state = source.state.replace("_", " ") if source.state in {SourceState.NO_URL, SourceState.TRUNCATED} else ""
+        reason = state_words(source.reason) if source.reason else state
+        causes = (reason, source.detail) if unread else (verdicts[0].reason,)
         cause = shorten(", ".join(filter(None, causes)), 200)
         url = source.url or source.title or "source without URL"
+        url += f", page {page_numbers[index]}" if page_numbers.get(index) else ""
         yield f"{url}: {VERDICT_LABELS[outcome]}{f' ({cause})' if cause else ''}"
         for verdict in verdicts[:_MAX_PASSAGES]:
             yield from (f'    says: "{shorten(quote.text, 240)}"' for quote in verdict.quotes[:1])

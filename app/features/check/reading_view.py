@@ -37,6 +37,7 @@ from app.features.check.report import (
     StatementKind,
 )
 from app.features.check.report_html import MarkedSpan, decorated, plain_report
+from app.features.check.statements import readable_mark
 
 ReadBody = Callable[[str], Awaitable[bytes | None]]
 """Returns the body with a SHA-256 from the blob store; None if it is missing."""
@@ -83,6 +84,8 @@ class VerdictView:
     missing: Sequence[str] = ()
     """Quotes that the stored text does not contain at the recorded position."""
     picture: Picture | None = None
+    page_number: str = ""
+    """Page of a document that the mark names."""
     live: str | None = None
     """Address of the page with a text fragment, so that browsers scroll to the quote."""
 
@@ -135,9 +138,13 @@ async def _report(text: str, marked: Sequence[MarkedSpan]) -> str:
 
 async def _panel(number: int, statement: Statement, evidence: _Evidence) -> Panel:
     spans = [(each.start - statement.start, each.end - statement.start) for each in statement.unsupported]
+    page_numbers = {each.source: each.page for each in statement.citations}
     claims = []
     for claim in statement.claims:
-        verdicts = [await evidence.verdict(each) for each in claim.verdicts]
+        verdicts = [
+            replace(await evidence.verdict(each), page_number=page_numbers.get(each.source, ""))
+            for each in claim.verdicts
+        ]
         claims.append(ClaimView(claim=claim, is_statement=len(statement.claims) == 1, verdicts=verdicts))
     words = [replace(each, text=without_product_marks(each.text)) for each in pieces(statement.text, spans)]
     return Panel(number=number, statement=statement, words=words, claims=claims)
@@ -245,7 +252,7 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewe
         outcomes=OUTCOMES,
         panels=panels,
         report=Markup(decorated(report, classes, buttons)),  # noqa: S704 - sanitized by ``render_markdown`` or escaped
-        unbound=[(panel, each) for panel, each in _citations(panels) if each.source is None],
+        unbound=[(panel, readable_mark(each.mark)) for panel, each in _citations(panels) if each.source is None],
         unused=[each for each in document.sources if not each.marks],
         viewer=viewer,
         here="checks",

@@ -200,6 +200,11 @@ def plain_text(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     return _BEFORE_STOP.sub("", " ".join(plain.split()))
 
 
+def readable_mark(mark: str) -> str:
+    """Return a citation mark without private-use characters."""
+    return without_product_marks(mark) or "internal mark of a product"
+
+
 def looks_factual(statement: ReportStatement) -> bool:
     """Return whether a statement probably states a fact that needs a source. Used without a model."""
     plain = statement.plain
