@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
 from answers.errors import InvalidSubmission, Problem, ProblemCode
 from answers.submission import MAX_ANSWER_BYTES, AnswerContent, Submission, checked_submission
 
 MAX_LINES = 50_000
-MAX_LINE_BYTES = 8 * MAX_ANSWER_BYTES
-"""Room for an answer of the maximum size with every character escaped, and the other fields."""
+MAX_LINE_BYTES = 32 * MAX_ANSWER_BYTES
+"""Room for an answer of the maximum size with every character escaped, supplied pages, and the other fields."""
 MAX_PROBLEMS = 20
 _TEXTS = ("text", "answer")
 _REPLY = "reply"
-_KNOWN = frozenset({"agent", "task_id", "name", "model", "run", "metadata", _REPLY, *_TEXTS})
-_Group: TypeAlias = tuple[str, str, str | None, str | None, str]
+_KNOWN = frozenset(
+    {"agent", "task_id", "name", "model", "run", "metadata", "evidence", "evidence_policy", _REPLY, *_TEXTS}
+)
+_Group: TypeAlias = tuple[str, str, str | None, str | None, str | None, str]
+_Line: TypeAlias = tuple[int, str | None, AnswerContent, list[Any]]
 
 
 def read_jsonl(file: BinaryIO, *, agent: str | None = None) -> tuple[Submission, ...]:
     """Return the answers of a file in file order, one submission per agent, task, run, model and metadata.
 
     ``agent`` is the default for answers that name no agent. An answer without a name becomes ``answer_<k>`` of its
-    submission. Alternatives to the field ``text`` are ``answer``, and ``reply`` for the JSON reply of a model provider.
-    Empty lines are ignored.
+    submission. ``evidence`` is a list of the pages that the agent supplied. Alternatives to the field ``text`` are
+    ``answer``, and ``reply`` for the JSON reply of a model provider. Empty lines are ignored.
 
     Raises:
         InvalidSubmission: Lines are invalid. The first 20 problems are listed.
     """
     problems: list[Problem] = []
-    groups: dict[_Group, list[tuple[int, str | None, AnswerContent]]] = {}
+    groups: dict[_Group, list[_Line]] = {}
     for number, line in _lines(file):
         try:
-            group, name, content = _read(line, f"line {number}", agent)
+            group, name, content, evidence = _read(line, f"line {number}", agent)
         except InvalidSubmission as error:
             problems += error.problems
             if len(problems) >= MAX_PROBLEMS:
                 break
             continue
-        groups.setdefault(group, []).append((number, name, content))
+        groups.setdefault(group, []).append((number, name, content, evidence))
     submissions = []
     for group, answers in groups.items():
         try:
@@ -68,8 +71,8 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             yield number, stripped
 
 
-def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, AnswerContent]:
-    """Return the group of an answer, its name (None if it has none) and its text or reply."""
+def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None, AnswerContent, list[Any]]:
+    """Return the group of an answer, its name (None if it has none), its text or reply, and its supplied pages."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -95,21 +98,26 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
     metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
         raise InvalidSubmission([_problem(f"{path}.metadata", "is not a JSON object")])
+    evidence = record.get("evidence") or []
+    if not isinstance(evidence, list):
+        raise InvalidSubmission([_problem(f"{path}.evidence", "is not a list of pages")])
     group = (
         str(agent_name),
         str(task_id),
         _string(record, "run", path),
         _string(record, "model", path),
+        _string(record, "evidence_policy", path),
         json.dumps(metadata, sort_keys=True),
     )
-    return group, _string(record, "name", path), content or ""
+    return group, _string(record, "name", path), content or "", evidence
 
 
-def _submission(group: _Group, answers: Iterable[tuple[int, str | None, AnswerContent]]) -> Submission:
+def _submission(group: _Group, answers: Sequence[_Line]) -> Submission:
     """Build one submission. The paths of its problems contain line numbers."""
-    agent, task_id, run, model, metadata = group
+    agent, task_id, run, model, evidence_policy, metadata = group
     named_answers = [
-        (number, name or f"answer_{place}", content) for place, (number, name, content) in enumerate(answers, start=1)
+        (number, name or f"answer_{place}", content)
+        for place, (number, name, content, _) in enumerate(answers, start=1)
     ]
     try:
         return checked_submission(
@@ -119,6 +127,8 @@ def _submission(group: _Group, answers: Iterable[tuple[int, str | None, AnswerCo
             model=model,
             run=run,
             metadata=json.loads(metadata),
+            evidence=[evidence for _, _, _, evidence in answers],
+            evidence_policy=evidence_policy,
         )
     except InvalidSubmission as error:
         raise InvalidSubmission(

@@ -22,9 +22,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, BinaryIO, TypeAlias
+from typing import IO, Any, BinaryIO, TypeAlias
 
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
+from answers.evidence_files import EVIDENCE_SUFFIX, evidence_folder, evidence_records
 from answers.submission import (
     MAX_ANSWER_BYTES,
     Answer,
@@ -38,6 +39,8 @@ from answers.submission import (
 MAX_MEMBERS = 5_000
 MAX_TOTAL_BYTES = 32 * 1024 * 1024
 """Maximum total size of all members of an archive of answers, which are read into memory."""
+MAX_EVIDENCE_BYTES = 24 * 1024 * 1024
+"""Maximum size of one file in the folder of the pages that an agent supplied with an answer."""
 MAX_RATIO = 100
 RATIO_FROM_BYTES = 64 * 1024
 """Decompressed bytes from which the ratio is checked. A short text of dashes compresses well, too."""
@@ -253,6 +256,7 @@ class _HeaderReader(io.RawIOBase):
         return self._file.tell()
 
 
+EVIDENCE_LIMITS = ArchiveLimits(member_bytes=MAX_EVIDENCE_BYTES, total_bytes=MAX_TOTAL_BYTES)
 Convert: TypeAlias = Callable[[str, bytes], str]
 """Returns the Markdown of a document, given its path and bytes. Raises InvalidSubmission."""
 DOCUMENT_SUFFIXES = (".docx", ".pdf", ".html", ".htm", ".xhtml")
@@ -300,7 +304,11 @@ def ignored_files(root: Path, agent: str, task_ids: Collection[str] = ()) -> lis
 
 def other_files(task: Path) -> list[Path]:
     """Return the visible files in the folder of a task that are neither answers nor their metadata, sorted."""
-    return [path for path in _visible(task) if not (is_answer(path.name) or is_metadata(path.name))]
+    return [
+        path
+        for path in _visible(task)
+        if not (is_answer(path.name) or is_metadata(path.name) or is_evidence(path.name))
+    ]
 
 
 def is_answer(file_name: str) -> bool:
@@ -310,6 +318,38 @@ def is_answer(file_name: str) -> bool:
 def is_metadata(file_name: str) -> bool:
     """Return whether the file describes an answer: ``answer_<k>.meta.json``."""
     return file_name.endswith(_METADATA) and is_answer(f"{file_name.removesuffix(_METADATA)}.md")
+
+
+def is_evidence(folder_name: str) -> bool:
+    """Return whether the folder has the pages of an answer: ``answer_<k>.evidence``."""
+    return folder_name.endswith(EVIDENCE_SUFFIX) and is_answer(f"{folder_name.removesuffix(EVIDENCE_SUFFIX)}.md")
+
+
+def read_evidence(folder: Path) -> tuple[Mapping[str, Any], ...]:
+    """Return the records of the pages that an agent supplied, from their folder; none if there is no folder. Blocks.
+
+    Raises:
+        InvalidSubmission: The folder is invalid, too large, or contains a link or another folder.
+    """
+    if not folder.is_dir():
+        return ()
+    files: dict[str, bytes] = {}
+    left = MAX_TOTAL_BYTES
+    for path in _visible(folder):
+        if path.is_symlink() or not path.is_file():
+            message = "is not a file: put the pages directly into the folder"
+            raise InvalidSubmission(
+                [Problem(path=f"{folder.name}/{path.name}", message=message, code=ProblemCode.BAD_NAME)]
+            )
+        with path.open("rb") as file:
+            files[path.name] = file.read(min(left, MAX_EVIDENCE_BYTES) + 1)
+        left -= len(files[path.name])
+        if left < 0 or len(files[path.name]) > MAX_EVIDENCE_BYTES:
+            message = f"is too large: at most {MAX_EVIDENCE_BYTES} bytes, and {MAX_TOTAL_BYTES} for all pages"
+            raise InvalidSubmission(
+                [Problem(path=f"{folder.name}/{path.name}", message=message, code=ProblemCode.TOO_LARGE)]
+            )
+    return evidence_records(files, folder.name)
 
 
 def _task_folders(folder: Path, task_ids: Collection[str]) -> list[Path]:
@@ -337,18 +377,23 @@ def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submis
 
     With ``convert``, ``answer_<k>`` can also be a document (``DOCUMENT_SUFFIXES``), which becomes Markdown.
 
-    ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files) and metadata of answers. All
-    other members must follow the layout. Blocks for seconds if the archive is large.
+    Pages that an agent supplied are in ``answer_<k>.evidence/`` beside the answer. ``file`` must be seekable. Ignores
+    files that desktops add (``__MACOSX``, hidden files) and metadata of answers. All other members must follow the
+    layout. Blocks for seconds if the archive is large.
 
     Raises:
         InvalidArchive: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
         InvalidSubmission: Names or texts are invalid. All invalid members are listed.
     """
     files: dict[str, bytes] = {}
+    evidence: dict[str, dict[str, bytes]] = defaultdict(dict)
     folded: dict[str, str] = {}
-    for name, content in read_members(file):
+    for name, content in read_members(file, EVIDENCE_LIMITS):
         parts = name.split("/")
         if parts[0] == "__MACOSX" or parts[-1].startswith(".") or (len(parts) == 3 and is_metadata(parts[-1])):
+            continue
+        if len(parts) == 4 and is_evidence(parts[2]):
+            evidence["/".join(parts[:3])][parts[3]] = content
             continue
         answer = name if convert is None else _without_document_suffix(name)
         if len(parts) != 3 or not is_answer(answer.rpartition("/")[2]):
@@ -360,7 +405,11 @@ def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submis
         files[name] = content
     if not files:
         raise InvalidArchive([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
-    return _submissions(files, convert)
+    answered = {evidence_folder(_without_document_suffix(name)) for name in files}
+    for folder in evidence.keys() - answered:
+        message = "has no answer beside it: add the answer, or remove the folder"
+        raise InvalidArchive([Problem(path=folder, message=message, code=ProblemCode.BAD_ARCHIVE)])
+    return _submissions(files, convert, evidence)
 
 
 def _without_document_suffix(name: str) -> str:
@@ -369,8 +418,15 @@ def _without_document_suffix(name: str) -> str:
     return f"{stem}.md" if f"{dot}{suffix}".lower() in DOCUMENT_SUFFIXES else name
 
 
-def _submissions(files: Mapping[str, bytes], convert: Convert | None = None) -> tuple[Submission, ...]:
-    """Build submissions from file contents, keyed by ``agent/task_id/answer.md``, or a document of that name."""
+def _submissions(
+    files: Mapping[str, bytes],
+    convert: Convert | None = None,
+    evidence: Mapping[str, Mapping[str, bytes]] | None = None,
+) -> tuple[Submission, ...]:
+    """Build submissions from file contents, keyed by ``agent/task_id/answer.md``, or a document of that name.
+
+    ``evidence`` has the files of supplied pages by their folder.
+    """
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     problems: list[Problem] = []
     for path in sorted(files, key=natural_key):
@@ -379,11 +435,13 @@ def _submissions(files: Mapping[str, bytes], convert: Convert | None = None) -> 
         invalid = [*name_problems(agent, path), *name_problems(task_id, path)]
         try:
             text = decode_text(files[path], path) if convert is None or path == answer else convert(path, files[path])
+            folder = evidence_folder(answer)
+            records = evidence_records(evidence[folder], folder) if evidence and folder in evidence else ()
         except InvalidSubmission as error:
             problems += [*invalid, *error.problems]
             continue
         problems += [*invalid, *text_problems(text, path)]
-        answers[agent, task_id].append(Answer(name=name, text=text))
+        answers[agent, task_id].append(Answer(name=name, text=text, evidence=records))
     if problems:
         raise InvalidSubmission(problems)
     return tuple(

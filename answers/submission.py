@@ -19,6 +19,7 @@ MAX_ANSWER_BYTES = 1024 * 1024
 MAX_UNIQUE_URLS = 200
 MAX_LABEL_CHARS = 200
 MAX_METADATA_BYTES = 64 * 1024
+EVIDENCE_POLICIES = (None, "captured", "fallback", "supplied")
 
 
 AnswerContent: TypeAlias = str | Mapping[str, Any]
@@ -27,10 +28,16 @@ AnswerContent: TypeAlias = str | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One output of an agent for one task. ``name`` ends in ``.md``. ``sha256`` (hex) is the identity."""
+    """One output of an agent for one task. ``name`` ends in ``.md``. ``sha256`` (hex) is the identity.
+
+    ``evidence`` are records of the pages that the agent supplied, ``supplied`` the ids of their captures if they are
+    stored.
+    """
 
     name: str
     text: str
+    evidence: tuple[Mapping[str, Any], ...] = ()
+    supplied: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
@@ -39,7 +46,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """Upload for one agent and one task, with one or more answers."""
+    """Upload for one agent and one task, with one or more answers.
+
+    ``evidence_policy`` (``captured``, ``fallback`` or ``supplied``) says how supplied pages are used; None: as the task
+    says.
+    """
 
     agent: str
     task_id: str
@@ -47,6 +58,7 @@ class Submission:
     model: str | None = None
     run: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    evidence_policy: str | None = None
 
 
 def checked_submission(
@@ -57,10 +69,13 @@ def checked_submission(
     model: str | None = None,
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    evidence: Sequence[Sequence[Mapping[str, Any]]] = (),
+    evidence_policy: str | None = None,
 ) -> Submission:
     """Validate raw fields and return a submission.
 
-    ``answers`` are pairs of a name, with or without ``.md``, and a text or the JSON reply of a provider.
+    ``answers`` are pairs of a name, with or without ``.md``, and a text or the JSON reply of a provider. ``evidence``
+    are the records of the pages supplied with each answer, which are not validated here.
 
     Takes about 0.1 s per MiB of text. In an event loop, run it in a thread.
 
@@ -74,6 +89,9 @@ def checked_submission(
         problems += label_problems(model, "model")
     if not answers:
         problems.append(Problem(path="answers", message="contains no answer", code=ProblemCode.EMPTY))
+    if evidence_policy not in EVIDENCE_POLICIES:
+        message = f"is {evidence_policy!r}; use captured, fallback or supplied"
+        problems.append(Problem(path="evidence_policy", message=message, code=ProblemCode.BAD_NAME))
     names_used: set[str] = set()
     texts: list[str] = []
     for number, (name, content) in enumerate(answers):
@@ -93,8 +111,10 @@ def checked_submission(
         agent=agent,
         task_id=task_id,
         answers=tuple(
-            Answer(name=with_suffix(name), text=text) for (name, _), text in zip(answers, texts, strict=True)
+            Answer(name=with_suffix(name), text=text, evidence=tuple(records))
+            for (name, _), text, records in zip(answers, texts, evidence or [()] * len(texts), strict=True)
         ),
+        evidence_policy=evidence_policy,
         model=model,
         run=run,
         metadata=dict(metadata or {}),

@@ -73,6 +73,24 @@ class CaptureSource(StrEnum):
     """Uploaded by a person; ``provenance`` contains the uploader and the time."""
     IMPORT = "import"
     """From an imported page cache."""
+    SUPPLIED = "supplied"
+    """Supplied by the agent with its answer: the agent's word for what the page says. Never found by its URL."""
+
+
+class EvidencePolicy(StrEnum):
+    """Which copies of a page a claim may rest on, in the order of the trust that they need."""
+
+    CAPTURED = "captured"
+    """Captured pages only. Supplied ones are stored and shown."""
+    FALLBACK = "fallback"
+    """Supplied pages whose capture is not evidence."""
+    SUPPLIED = "supplied"
+    """Supplied pages. Nothing is opened; for other URLs, stored captures are used."""
+
+    def limited_by(self, limit: EvidencePolicy | None) -> EvidencePolicy:
+        """Return this policy, or ``limit`` if it trusts less."""
+        order = list(EvidencePolicy)
+        return self if limit is None else min(self, limit, key=order.index)
 
 
 class Soft404Confidence(StrEnum):

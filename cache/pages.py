@@ -371,11 +371,13 @@ class PageCache:
         observation: Observation,
         *,
         owner: str | None = None,
+        key: str | None = None,
         with_parts: bool = True,
         synced: bool = True,
     ) -> Capture:
         """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
 
+        ``key``: key to store it under, instead of that of ``url``. Lookups of the URL then do not return it.
         ``owner``: only lookups for this owner return it. Without ``with_parts``, the parts of an import's screenshots
         are prepared when it is first used. Without ``synced``, a crash of the machine may lose it.
 
@@ -383,7 +385,7 @@ class PageCache:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         self._found.clear()
-        key = canonical_key(url)
+        key = key or canonical_key(url)
         return await self._recorder.store(url, key, observation, owner=owner, with_parts=with_parts, synced=synced)
 
     async def add_imports(

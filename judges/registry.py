@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import ValidationError
 
 from answers.submission import NAME_PATTERN
+from cache.capture import EvidencePolicy
 from judges.errors import JudgeNotLoadable
 from judges.forbidden_sources import ForbiddenSource
 from rubrics.tree import Strategy
@@ -51,6 +52,8 @@ class Judge:
         sha256: Hex digest of ``source``. A stored result is current only if its digest is equal.
         path: File of the judge. ``path``, ``sha256`` and ``source`` are None if the judge was not loaded from a file.
         forbidden_sources: Sources that do not count for the task, besides those of the settings.
+        supplied_evidence: The most that answers may rest on pages that the agent supplied. It is also the policy of
+            submissions that name none. None: no limit, and ``captured`` if a submission names none.
     """
 
     task: str
@@ -64,6 +67,11 @@ class Judge:
     source: bytes | None = field(default=None, repr=False)
     function: str = "evaluate_answer"
     forbidden_sources: tuple[ForbiddenSource, ...] = ()
+    supplied_evidence: EvidencePolicy | None = None
+
+    def evidence_policy(self, requested: EvidencePolicy | None) -> EvidencePolicy:
+        """Return the policy for an answer whose submission requested one, or none."""
+        return (requested or self.supplied_evidence or EvidencePolicy.CAPTURED).limited_by(self.supplied_evidence)
 
     @property
     def name(self) -> str:
@@ -78,18 +86,23 @@ def judge(
     version: str = "1",
     strategy: Strategy = Strategy.PARALLEL,
     forbidden_sources: Iterable[Mapping[str, Any]] = (),
+    supplied_evidence: Literal["captured", "fallback", "supplied"] | None = None,
 ) -> Callable[[F], F]:
     """Mark a coroutine function as the judge of ``task``. ``strategy`` applies to the root of the rubric.
 
     ``forbidden_sources`` are mappings with the keys of ``ForbiddenSource``, as in a task file in YAML.
+    ``supplied_evidence`` limits the use of pages that agents supply.
 
     Raises:
-        JudgeNotLoadable: the task id or a forbidden source is invalid, or the function is not ``async def``.
+        JudgeNotLoadable: the task id, a forbidden source or a policy is invalid, or the function is not ``async def``.
     """
     try:
         forbidden = tuple(ForbiddenSource.model_validate(dict(each)) for each in forbidden_sources)
+        policy = None if supplied_evidence is None else EvidencePolicy(supplied_evidence)
     except (ValidationError, TypeError, ValueError) as error:
-        raise JudgeNotLoadable(f"the judge of {task!r} has an invalid entry in forbidden_sources: {error}") from error
+        raise JudgeNotLoadable(
+            f"the judge of {task!r} has an invalid entry in forbidden_sources or supplied_evidence: {error}"
+        ) from error
     if not TASK_PATTERN.fullmatch(task):
         raise JudgeNotLoadable(
             f"Invalid task id {task!r}: use letters, digits, '.', '_' or '-' (max 100 characters). "
@@ -107,6 +120,7 @@ def judge(
             strategy=Strategy(strategy),
             coroutine=function,
             forbidden_sources=forbidden,
+            supplied_evidence=policy,
         )
         setattr(function, MARK, described)
         return function

@@ -12,6 +12,7 @@ from typing import Final
 
 from cache.capture import CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
+from rubrics.scoring import counts_strictly
 from rubrics.verdict import (
     CheckNote,
     ModelRequest,
@@ -139,6 +140,7 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         grounded=deciding.grounded,
         checks=tuple(check for verdict in verdicts for check in verdict.checks),
         signals=deciding.signals,
+        supplied=any(verdict.supplied for verdict in needed),
     )
 
 
@@ -152,7 +154,8 @@ def _requests(verdict: Verdict) -> tuple[ModelRequest, ...]:
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
     supporting = [verdict for verdict in verdicts if verdict.outcome is Outcome.PASSED]
     if supporting:
-        return next((verdict for verdict in supporting if verdict.grounded is not False), supporting[0])
+        grounded = [verdict for verdict in supporting if verdict.grounded is not False]
+        return next(iter(filter(counts_strictly, grounded)), (grounded or supporting)[0])
     for verdict in verdicts:
         if verdict.outcome is Outcome.NOT_JUDGED:
             return verdict

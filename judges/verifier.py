@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from cache.capture import Evidence
+from cache.capture import CaptureSource, Evidence
 from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, ReplyNotCached, ShorterPage, UnusableKind
@@ -47,6 +47,7 @@ from judges.prompting.rendering import (
 )
 from judges.source_policy import check_of, combine_checks, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, jury_verdict, members_in, votes_needed
+from rubrics.scoring import counts_strictly
 from rubrics.verdict import Claim, MemberVerdict, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
@@ -158,7 +159,8 @@ class ClaimJudge(ABC):
 
     def _decides(self, verdict: Verdict) -> bool:
         """Return whether the verdict on one source decides the claim."""
-        return verdict.outcome is Outcome.PASSED and (verdict.grounded is not False or self.style is Style.COMPAT)
+        is_strict = counts_strictly(verdict)
+        return verdict.outcome is Outcome.PASSED and (is_strict or self.style is Style.COMPAT)
 
     async def settle_on(self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         """Return the verdict on the page of a URL. Raises the errors of ``evidence_for`` and ``settle``."""
@@ -181,7 +183,9 @@ class Verifier(PromptedModel, ClaimJudge):
             trials=question.trials,
             cache_only=question.cache_only,
         )
-        return await self._judge_question(shown)
+        verdict = await self._judge_question(shown)
+        is_supplied = evidence is not None and evidence.capture.source is CaptureSource.SUPPLIED
+        return replace(verdict, supplied=True) if is_supplied else verdict
 
     async def _judge_question(self, question: ShownClaim) -> Verdict:
         """Return the verdict on a question. A page that is too long for one request is judged in parts.
@@ -548,6 +552,7 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
         grounded=None if deciding is None else deciding.grounded,
         checks=combine_checks([verdict.checks for verdict in (winners or verdicts)], passed=outcome is Outcome.PASSED),
         signals=tuple(sorted({signal for verdict in verdicts for signal in verdict.signals})),
+        supplied=any(verdict.supplied for verdict in winners or verdicts),
         members=tuple(
             MemberVerdict(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
             for model, one in zip(models, verdicts, strict=True)

@@ -296,16 +296,22 @@ def score_unclipped(rubric: Rubric) -> Score | None:
 def score_strict(rubric: Rubric) -> Score:
     """Return the strict score: a passed leaf counts only if its verdict is grounded or grounding does not apply.
 
+    Its evidence must be captured, not supplied by the agent.
     Penalties count in any case, so that the strict score is never above the score.
     """
     interval, penalties = _intervals(rubric), penalty_leaves(rubric.root)
 
     def strict(leaf: RubricNode) -> tuple[float, float]:
         low, high = interval(leaf)
-        is_weak = leaf.verdict is not None and leaf.verdict.grounded is False and id(leaf) not in penalties
+        is_weak = leaf.verdict is not None and not counts_strictly(leaf.verdict) and id(leaf) not in penalties
         return (0.0, 0.0) if is_weak and low == high == 1.0 else (low, high)
 
     return bounds(rubric.root, strict)
+
+
+def counts_strictly(verdict: Verdict) -> bool:
+    """Return whether a passed leaf with this verdict counts in the strict score."""
+    return verdict.grounded is not False and not verdict.supplied
 
 
 def _intervals(rubric: Rubric) -> Callable[[RubricNode], tuple[float, float]]:

@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from rubrics.rubric import Rubric
 from rubrics.scoring import NodeScore, compatible_score, score_nodes
 from rubrics.tree import RubricNode
 from rubrics.verdict import Claim, MemberVerdict, Outcome, SourceCheck, Verdict, Vote
+
+SUPPLIED: Final = "supplied"
+"""``provenance`` of a leaf whose verdict rests on a page that the agent supplied."""
 
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
@@ -72,7 +75,8 @@ def check_json(check: SourceCheck) -> dict[str, Any]:
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
     """Return the additional fields of a leaf: its claim and its verdict.
 
-    ``jury`` is only present if a jury decided, ``penalized`` if the leaf counts -1.
+    ``jury`` is only present if a jury decided, ``penalized`` if the leaf counts -1, ``provenance`` if its evidence was
+    supplied by the agent.
 
     ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
     """
@@ -97,6 +101,8 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
     }
     if verdict.penalized:
         fields["penalized"] = True
+    if verdict.supplied:
+        fields["provenance"] = SUPPLIED
     if verdict.members:
         fields["jury"] = [_member_json(member) for member in verdict.members]
     return fields
@@ -140,6 +146,18 @@ def members_of(result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return the members of the jury that judged a result, with their parameters; empty if one model judged it."""
     members = _mapping(_mapping(result.get("judge")).get("jury")).get("members")
     return tuple(map(_mapping, members)) if isinstance(members, list | tuple) else ()
+
+
+def counts_strictly(leaf: Mapping[str, Any]) -> bool:
+    """Return whether a leaf counts in the strict score if it passed. See ``rubrics.scoring.counts_strictly``."""
+    return leaf.get("grounded") is not False and leaf.get("provenance") != SUPPLIED
+
+
+def evidence_counts(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of leaves that were judged on captured pages, and on supplied ones."""
+    on_pages = [leaf for leaf in leaves_of(result) if page_digests_of(leaf)]
+    supplied = sum(leaf.get("provenance") == SUPPLIED for leaf in on_pages)
+    return {"captured": len(on_pages) - supplied, SUPPLIED: supplied}
 
 
 def page_digests_of(leaf: Mapping[str, Any]) -> tuple[str, ...]:

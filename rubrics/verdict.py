@@ -221,6 +221,8 @@ class Verdict:
     """Warnings that code attached about the answer, the page or its URL, sorted."""
     penalized: bool = False
     """The leaf counts -1 instead of 0, because the answer cites forbidden sources for it."""
+    supplied: bool = False
+    """The verdict rests on a page that the agent supplied, which does not count in the strict score."""
 
     @property
     def spent(self) -> Usage:

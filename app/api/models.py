@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final, Generic, Self, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
 from app.api.documents import DocumentIn
+from app.api.evidence import Evidence
 from app.api.examples import EXAMPLE_ANSWER
 from app.api.paging import PageRequest
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
@@ -25,6 +26,16 @@ Priority: TypeAlias = Annotated[
 BudgetUsd: TypeAlias = Annotated[
     float,
     Field(gt=0, le=1_000_000, allow_inf_nan=False, description="Maximum cost of model calls in US dollars"),
+]
+
+
+EvidencePolicyText: TypeAlias = Annotated[
+    Literal["captured", "fallback", "supplied"],
+    Field(
+        description="How pages that agents supply are used: not at all (captured), where a capture is not evidence "
+        "(fallback), or instead of captures (supplied: nothing is opened). Default: as the task says, else captured. A "
+        "task can limit it"
+    ),
 ]
 
 
@@ -104,6 +115,7 @@ class AnswerIn(BaseModel):
     text: AnswerText | None = None
     reply: AnswerReply | None = None
     document: DocumentIn | None = None
+    evidence: Evidence = []
 
     @property
     def content(self) -> AnswerContent:
@@ -143,6 +155,7 @@ class SubmissionIn(BaseModel):
     priority: Priority = 0
     budget_usd: BudgetUsd | None = None
     webhook_url: WebhookUrl | None = None
+    evidence_policy: EvidencePolicyText | None = None
 
 
 class SubmissionChangeIn(BaseModel):
@@ -279,7 +292,7 @@ class PageOut(RecordModel):
     versions: dict[str, str] = Field(description="Versions of the browser and its driver")
     hidden_words: int = Field(description="Words in the document that are not visible; they are no evidence")
     gone: bool = Field(description="The source is known not to exist: 404, 410 or no such host")
-    source: str = Field(description="web, wayback, upload or import")
+    source: str = Field(description="web, wayback, upload, import or supplied (by the agent, with its answer)")
     provenance: dict[str, str] = Field(
         description="Details for every source but web: the uploader, or the date of the archived copy"
     )

@@ -21,12 +21,14 @@ from answers.submission import Answer, Submission, checked_submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.documents import document_text
+from app.api.evidence import with_stored_evidence
 from app.api.examples import sends
 from app.api.jobs import WaitQuery, wait_for_end
 from app.api.models import (
     AcceptedArchiveOut,
     AcceptedSubmissionOut,
     BudgetUsd,
+    EvidencePolicyText,
     JobRefOut,
     ListOut,
     Priority,
@@ -109,6 +111,7 @@ async def create_submission(
     # For a short submission, a thread costs more than the work.
     submission, key = checked() if _is_short(body) else await asyncio.to_thread(checked)
     await check_tasks_exist(service, [submission])
+    [submission] = await with_stored_evidence(service, caller.owner, [submission])
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     webhook = None if body.webhook_url is None else new_webhook(service, caller, body.webhook_url)
 
@@ -165,14 +168,16 @@ async def submit_archive(
     model: Annotated[ModelText | None, Form()] = None,
     priority: Annotated[Priority, Form()] = _ARCHIVE_PRIORITY,
     budget_usd: Annotated[BudgetUsd | None, Form()] = None,
+    evidence_policy: Annotated[EvidencePolicyText | None, Form()] = None,
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Submit the answers of many tasks in one archive: all of them or none. The budget applies to each submission."""
     submissions, digest = await asyncio.to_thread(_read_upload, file)
-    if model is not None:
-        submissions = [replace(submission, model=model) for submission in submissions]
+    submissions = [replace(each, model=model, evidence_policy=evidence_policy) for each in submissions]
     await check_tasks_exist(service, submissions)
-    key = key_of_request(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
+    fields = f"{digest} {model} {priority} {budget_usd} {evidence_policy}"
+    key = key_of_request(caller.owner, idempotency_key, "archive", fields.encode())
+    submissions = await with_stored_evidence(service, caller.owner, submissions)
     options = JobOptions(priority=priority, budget_usd=budget_usd)
     return await service.intake.accept(submissions, owner=caller.owner, respond=receipts_json, key=key, options=options)
 
@@ -249,7 +254,8 @@ async def _submission_out(service: Service, submission_id: str, caller: Caller) 
 
 
 def _is_short(body: SubmissionIn) -> bool:
-    return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
+    lengths = (_SHORT_CHARS if answer.text is None or answer.evidence else len(answer.text) for answer in body.answers)
+    return sum(lengths) < _SHORT_CHARS
 
 
 async def with_texts(body: SubmissionIn) -> SubmissionIn:
@@ -278,6 +284,8 @@ def checked_body(body: SubmissionIn) -> Submission:
         model=body.model,
         run=body.run,
         metadata=body.metadata,
+        evidence=[[page.model_dump(exclude_none=True) for page in answer.evidence] for answer in body.answers],
+        evidence_policy=body.evidence_policy,
     )
 
 

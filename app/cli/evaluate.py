@@ -22,6 +22,7 @@ from app.console.judging_options import (
     AgentOption,
     AnswersOption,
     CacheOption,
+    EvidenceOption,
     JudgeOption,
     JudgesOption,
     MaxPagesOption,
@@ -98,6 +99,7 @@ class _Modes:
     debug_judge: _DebugOption = False
     dry_run: DryRunOption = False
     as_json: JsonOption = False
+    evidence: EvidenceOption = None
 
 
 def evaluate(
@@ -176,6 +178,7 @@ async def _run(
             pages=pages,
             parameters=settings.parameters,
             answers_root=folders.answers,
+            evidence_policy=modes.evidence,
         )
         planned = await asyncio.to_thread(planner.plan, submissions)
         if modes.dry_run:

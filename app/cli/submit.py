@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.answer_files import check_name, read_answers
+from app.console.answer_files import check_name, read_answers, supplied_records
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.estimates import print_estimates
 from app.console.event_loop import resumable
+from app.console.judging_options import EvidenceOption
 from app.console.not_judged import print_not_judged
 from app.console.progress import JobBoard, ProgressBoard, print_paused
 from app.console.scorecard import answer_table
@@ -28,6 +29,7 @@ class _Submission:
     task: Annotated[str, typer.Option(help="Task of the answers.")]
     model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of the server).")] = None
     run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None
+    evidence: EvidenceOption = None
 
 
 def submit(
@@ -51,11 +53,12 @@ def submit(
         if name is not None:
             check_name(name, option)
     answers = read_answers(path)
+    evidence = {name: supplied_records(path, name) for name, _ in answers}
     with connect(url) as client:
         if dry_run:
             _print_estimates(client, submission, answers, as_json=as_json)
             return
-        receipt = _submit(client, submission, answers)
+        receipt = _submit(client, submission, answers, evidence)
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
@@ -103,10 +106,23 @@ def _print_estimates(client: Client, submission: _Submission, answers: list[tupl
         print_estimates(items, document["total"], document["model"])
 
 
-def _submit(client: Client, submission: _Submission, answers: list[tuple[str, str]]) -> Receipt:
+def _submit(
+    client: Client,
+    submission: _Submission,
+    answers: list[tuple[str, str]],
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> Receipt:
     task = submission.task
     try:
-        return client.submit(submission.agent, task, answers, model=submission.model, run=submission.run)
+        return client.submit(
+            submission.agent,
+            task,
+            answers,
+            model=submission.model,
+            run=submission.run,
+            evidence=evidence,
+            evidence_policy=submission.evidence,
+        )
     except ApiError as error:
         known = [str(one["task_id"]) for one in client.list_tasks()] if error.status in (404, 422) else []
         if known and task not in known:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from answers.errors import InvalidSubmission, ProblemCode
-from answers.public_layout import ANSWERS, DOCUMENT_SUFFIXES, is_answer, is_metadata, natural_key
+from answers.evidence_files import evidence_folder
+from answers.public_layout import (
+    ANSWERS,
+    DOCUMENT_SUFFIXES,
+    is_answer,
+    is_evidence,
+    is_metadata,
+    natural_key,
+    read_evidence,
+)
 from answers.submission import name_problems, with_suffix
 from app.console import event_loop
 from app.console.errors import WrongUsage
@@ -44,7 +54,8 @@ def read_answers(path: Path) -> list[tuple[str, str]]:
         return [(_answer_name(path), read_report_file(path))]
     files: dict[str, Path] = {}
     ignored = []
-    for file in sorted(each for each in path.iterdir() if not (each.name.startswith(".") or is_metadata(each.name))):
+    listed = (each for each in path.iterdir() if not (is_metadata(each.name) or is_evidence(each.name)))
+    for file in sorted(each for each in listed if not each.name.startswith(".")):
         name = with_suffix(_answer_name(file))
         if not is_answer(name):
             ignored.append(file)
@@ -112,6 +123,34 @@ def input_file(path: Path) -> Iterator[Path]:
         with copy.open("wb") as target:
             shutil.copyfileobj(source, target)
         yield copy
+
+
+def supplied_records(path: Path, answer_name: str) -> list[dict[str, Any]]:
+    """Return the pages that the agent supplied with an answer in JSON form. ``path`` is its file or folder.
+
+    Raises:
+        WrongUsage: Their folder is invalid.
+    """
+    if path == STDIN:
+        return []
+    folder = (path if path.is_dir() else path.parent) / evidence_folder(answer_name)
+    try:
+        return json_records(read_evidence(folder))
+    except InvalidSubmission as error:
+        raise WrongUsage(f"the supplied pages in {folder} are invalid", hint=str(error)) from error
+
+
+def json_records(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return records of supplied pages in JSON form: PDFs and images as Base64, other bytes as text."""
+    return [{name: _json_value(name, value) for name, value in record.items()} for record in records]
+
+
+def _json_value(name: str, value: Any) -> Any:
+    if not isinstance(value, bytes):
+        return value
+    if name in ("pdf", "image"):
+        return base64.b64encode(value).decode("ascii")
+    return value.decode("utf-8-sig", "replace")
 
 
 def read_pages(path: Path) -> dict[str, str]:

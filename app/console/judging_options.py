@@ -17,6 +17,7 @@ from app.console.errors import ToolFailed, WrongUsage, require_folder
 from app.console.streams import suggestion
 from app.observability.logs import Redactor, configure_logging
 from app.settings import TASK_FOLDER, Settings, load_settings
+from cache.capture import EvidencePolicy
 from judges.errors import ModelNotConfigured
 from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
@@ -33,6 +34,14 @@ AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folde
 CacheOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
+]
+EvidenceOption: TypeAlias = Annotated[
+    EvidencePolicy | None,
+    typer.Option(
+        "--evidence",
+        help="Use of pages that agents supply in answer_<k>.evidence: not at all (captured), where a page cannot be "
+        "read (fallback), or instead of opening pages (supplied) (default: as the task says, else captured).",
+    ),
 ]
 JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with task files.")]
 ModelOptions: TypeAlias = Annotated[

@@ -13,6 +13,7 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages, text_fragment_url
 from app.dashboard.result_cache import Tree
+from app.dashboard.wording import copies_words
 from rubrics.tree_json import page_digests_of
 from rubrics.verdict import Outcome
 
@@ -133,6 +134,8 @@ class LeafView:
     blocker: Node | None
     marks: str
     page_digests: Sequence[str]
+    copies: Mapping[str, str]
+    """What is known about supplied pages and their captures, by page id."""
 
 
 async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -> LeafView:
@@ -164,6 +167,7 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
         blocker=tree.outline.by_id(node.fields.get("blocked_by")),
         marks=" ".join(page_mark(url) for url in urls),
         page_digests=page_digests_of(node.fields),
+        copies={str(page["page_id"]): copies_words(page) for _, page, _ in sources if page},
     )
 
 

@@ -66,6 +66,7 @@ _FILTERS = {
     "seconds": wording.seconds,
     "state": wording.state_words,
     "reason": wording.reason_words,
+    "copies": wording.copies_words,
     "jury": wording.jury_words,
     "remedy": wording.remedy_words,
     "is_web": wording.is_web_url,

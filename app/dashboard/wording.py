@@ -226,6 +226,26 @@ def jury_words(members: Sequence[Mapping[str, Any]]) -> str:
     return f"{votes.count('yes')} of {len(members)} yes: {said}"
 
 
+def copies_words(page: Mapping[str, Any]) -> str:
+    """Describe the relation of a page that the agent supplied and our capture of it; empty if there is only a capture.
+
+    >>> copies_words({"source": "supplied", "outcome": "ok", "other_copy": {"outcome": "blocked", "source": "web"}})
+    'The agent saw this; we could not open it (blocked).'
+    """
+    other = page.get("other_copy")
+    if other is None:
+        return "Supplied by the agent; we did not open it." if page.get("source") == "supplied" else ""
+    captured = other if page.get("source") == "supplied" else page
+    if captured["outcome"] not in ("ok", "partial"):
+        return f"The agent saw this; we could not open it ({state_words(captured['outcome'])})."
+    share = other.get("common_5grams")
+    if share is None:
+        return "The page that the agent supplied is no evidence."
+    if share == 1.0:
+        return "The agent supplied the same text."
+    return f"Page changed since the agent read it, or supplied otherwise: {percent(share)} of the 5-grams are common."
+
+
 def parse_time(value: str | datetime | None) -> datetime | None:
     """Parse a time of the API; None if it is invalid."""
     if value is None or isinstance(value, datetime):

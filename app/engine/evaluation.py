@@ -9,11 +9,15 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from traceback import format_exception
 from typing import Any, Protocol
 
 from answers.citations import unique_urls
+from answers.errors import InvalidSubmission
+from answers.evidence_files import INDEX, evidence_folder
+from answers.public_layout import read_evidence
 from answers.submission import Answer, Submission
 from app.async_tools import unwrapped
 from app.engine import pipeline
@@ -23,7 +27,10 @@ from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason
 from app.engine.runtime import Runtime
 from app.errors import script_error
 from app.progress import Progress
+from cache.capture import Capture, EvidencePolicy
 from cache.errors import CacheError
+from cache.sources.supplied import SUPPLIED_BY_AGENT, SuppliedRejected, digest_of, store_supplied, supplied_pages
+from cache.sources.uploads import UploadedPage
 from judges.agent_figures import AnswerOutcome, summary_fields, word_count
 from judges.errors import (
     IsolationFailed,
@@ -48,6 +55,7 @@ from mind2web2.task_pages import TaskFolder
 from rubrics.verdict import Reason
 
 NO_JUDGE, BROKEN_JUDGE, NO_MODEL, INTERNAL = "UNKNOWN_TASK", "JUDGE_BUG", "MODEL_NOT_CONFIGURED", "INTERNAL"
+BAD_EVIDENCE = "BAD_EVIDENCE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +67,8 @@ class PlannedAnswer:
         reason: Reason for judging the answer, or for not judging it.
         reusable: ``summary_fields`` of the newest result if it is still valid and reused.
         metadata: Content of the metadata file of the answer, if there is one.
+        evidence: Folder of the pages that the agent supplied, if there is one, and ``digest_of`` them.
+        evidence_policy: Policy for them that was requested.
     """
 
     folder: AnswerFolder
@@ -69,6 +79,8 @@ class PlannedAnswer:
     reusable: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
     metadata: bytes | None = None
+    evidence: tuple[Path, str] | None = None
+    evidence_policy: EvidencePolicy | None = None
 
     @property
     def to_judge(self) -> bool:
@@ -112,7 +124,8 @@ class Planner:
     """Decides which answers must be judged.
 
     Attributes:
-        answers_root: Folder of the answers, which may have metadata files.
+        answers_root: Folder of the answers, which may have metadata files and pages that the agent supplied.
+        evidence_policy: Policy for these pages that was requested.
         model: Name of the model without the provider.
         overwrite: Judge all answers again. Damaged result files are ignored.
         pages: Stored pages. If given, an answer is judged again when one of its pages changed.
@@ -126,6 +139,7 @@ class Planner:
     pages: CurrentPages | None = None
     parameters: RunParameters | None = None
     answers_root: Path | None = None
+    evidence_policy: EvidencePolicy | None = None
 
     def plan(self, submissions: Iterable[Submission]) -> list[PlannedAnswer]:
         """Decide for each answer whether it must be judged. Blocks on disk reads.
@@ -146,6 +160,8 @@ class Planner:
             judge=judge,
             reason="overwrite",
             metadata=self._metadata(folder),
+            evidence=self._evidence(folder),
+            evidence_policy=self.evidence_policy,
         )
         if judge is None:
             code, problem = NO_JUDGE, f"no task file exists for {task_id} (--judges adds a folder)"
@@ -158,6 +174,11 @@ class Planner:
         if last is None:
             return replace(planned, reason="no result yet")
         cause = rejudge_reason(last, self._inputs(answer, judge))
+        recorded = last.get("evidence") or {}
+        policy = None if planned.evidence is None else judge.evidence_policy(self.evidence_policy)
+        supplied = None if planned.evidence is None else planned.evidence[1]
+        if cause is None and (recorded.get("sha256"), recorded.get("policy")) != (supplied, policy):
+            cause = "the supplied pages or their policy changed"
         if cause is None and self.pages is not None:
             cause = self.pages.changed_page(submission.agent, task_id, last)
         if cause is not None:
@@ -172,6 +193,17 @@ class Planner:
             parameters=None if self.parameters is None else self.parameters.as_json(self.model),
             rules=rules(),
         )
+
+    def _evidence(self, folder: AnswerFolder) -> tuple[Path, str] | None:
+        if self.answers_root is None:
+            return None
+        path = self.answers_root / folder.agent / folder.task_id / evidence_folder(folder.answer_name)
+        if not path.is_dir():
+            return None
+        try:
+            return path, digest_of(_supplied_pages(path))
+        except (InvalidSubmission, SuppliedRejected) as error:
+            return path, f"invalid: {error}"  # reported when the answer is judged
 
     def _metadata(self, folder: AnswerFolder) -> bytes | None:
         if self.answers_root is None:
@@ -249,6 +281,10 @@ async def _evaluate(
     async def judge(logger: logging.Logger, earlier: dict[str, Any] | None) -> dict[str, Any]:
         if planned.judge is None:
             raise JudgeBug(planned.reason, traceback=(planned.problem or ("", ""))[1])
+        supplied: Sequence[Capture] = ()
+        if planned.evidence is not None:
+            pages = await asyncio.to_thread(_supplied_pages, planned.evidence[0])
+            supplied = await store_supplied(pages, runtime.pages, owner=None)
         result = await pipeline.evaluate(
             runtime,
             pipeline.JudgingCase(
@@ -258,9 +294,13 @@ async def _evaluate(
                 result_id=runtime.ids.new("res"),
                 earlier=earlier,
                 folder=task_folder,
+                supplied=supplied,
+                evidence_policy=planned.evidence_policy,
             ),
             progress=lambda progress: observer.progress(planned, progress),
         )
+        if planned.evidence is not None and "evidence" in result:
+            result["evidence"]["sha256"] = planned.evidence[1]
         await asyncio.to_thread(log_result, logger, result)
         logger.info("%s: status %s, final_score %s", planned.answer.name, result.get("status"), result["final_score"])
         return result
@@ -273,6 +313,17 @@ async def _evaluate(
     pages = tuple(page["url"] for page in result["pages"])
     outcome = planned.outcome(summary_fields(result))
     return AnswerEvaluation(planned=planned, outcome=outcome, pages=pages, path=judged.path)
+
+
+def _supplied_pages(folder: Path) -> list[UploadedPage]:
+    """Return the pages that the agent supplied. Blocks on disk reads.
+
+    Raises:
+        InvalidSubmission, SuppliedRejected: The folder or a page is invalid.
+    """
+    records = enumerate(read_evidence(folder))
+    placed = ((f"{folder.name}/{INDEX}.{place}", record) for place, record in records)
+    return supplied_pages(placed, supplier=SUPPLIED_BY_AGENT, now=datetime.now(UTC))
 
 
 def _concerns_all_answers(error: BaseException) -> bool:
@@ -290,6 +341,8 @@ def _failure(error: Exception, runtime: Runtime) -> Failure | None:
         return None
     traceback = runtime.redactor.redact(error.traceback) if isinstance(error, JudgeBug) else ""
     match error:
+        case InvalidSubmission() | SuppliedRejected():
+            return Failure(f"a supplied page cannot be used: {error}", code=BAD_EVIDENCE)
         case ModelNotConfigured():
             return Failure(str(error), code=NO_MODEL)
         case LLMError():

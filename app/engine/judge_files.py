@@ -20,6 +20,7 @@ import structlog
 
 import judges.tasks
 from app.settings import Settings
+from cache.capture import EvidencePolicy
 from cache.confinement.privileges import DEFAULT_UID
 from cache.image_jobs import DaemonThreadPool
 from judges.errors import IsolationFailed
@@ -54,6 +55,7 @@ def with_description(judge: Judge, report: Mapping[str, Any]) -> Judge:
         strategy=Strategy(report["strategy"]),
         function=str(report["function"]),
         forbidden_sources=tuple(map(ForbiddenSource.model_validate, report["forbidden_sources"])),
+        supplied_evidence=None if report["supplied_evidence"] is None else EvidencePolicy(report["supplied_evidence"]),
     )
 
 
@@ -133,8 +135,10 @@ def _report(line: bytes) -> ImportReport:
             "strategy": strategy,
             "function": str(),
             "forbidden_sources": list(forbidden),
+            "supplied_evidence": policy,
         } as declared:
             Strategy(strategy)
+            EvidencePolicy(policy or EvidencePolicy.CAPTURED)
             for each in forbidden:
                 ForbiddenSource.model_validate(each)
             return dict(declared)

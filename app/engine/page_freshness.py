@@ -13,6 +13,7 @@ from typing import Any
 
 from app.engine.estimate import PageSize
 from app.engine.public_cache import PublicCache, read_shown_page, same_bodies, stored_bodies
+from cache.capture import CaptureSource
 from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
 from mind2web2.utils.cache_filesys import CacheFileSys
@@ -46,6 +47,8 @@ class CurrentPages:
             url, bodies = page.get("url"), page.get("bodies")
             if not isinstance(url, str) or not isinstance(bodies, Mapping):
                 continue  # results of the public toolkit do not record their pages
+            if page.get("source") == CaptureSource.SUPPLIED:
+                continue  # compared with the other inputs
             in_folder = None if stored is None else stored_bodies(stored, url)
             changed = not same_bodies(in_folder, bodies) if in_folder is not None else self._has_newer(url, page)
             if changed:

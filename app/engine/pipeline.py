@@ -20,13 +20,14 @@ from answers.submission import Answer
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
-from cache.capture import Capture, CaptureOutcome, Evidence
+from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence, EvidencePolicy
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
 from cache.pacing import on_behalf_of
 from cache.pages import PageCache
+from cache.sources.supplied import common_5grams
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
-from judges.cpu_bound import cited_urls, run_on_leaves
+from judges.cpu_bound import cited_urls, run_cpu_bound, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSource, ForbiddenSources, forbidden_text
@@ -47,7 +48,7 @@ from mind2web2.host import run_script
 from mind2web2.local_services import StoredPagesOnly
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder, TaskPages
-from rubrics.tree_json import leaves_of
+from rubrics.tree_json import evidence_counts, leaves_of
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)
@@ -67,6 +68,8 @@ class JudgingCase:
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
         stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
+        supplied: Captures of the pages that the agent supplied with the answer.
+        evidence_policy: Which copies claims may rest on (default: that of the task, or captured pages only).
         deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
         folder: Page cache folder of the task, for public scripts that read it.
         is_stored: Whether the result is stored. If not, it has no call log, warnings or comparison.
@@ -82,6 +85,8 @@ class JudgingCase:
     earlier: Mapping[str, Any] | None = None
     parameters: RunParameters | None = None
     stored_pages: bool = False
+    supplied: Sequence[Capture] = ()
+    evidence_policy: EvidencePolicy | None = None
     deadline_s: float | None = None
     folder: TaskFolder | None = None
     is_stored: bool = True
@@ -150,6 +155,8 @@ async def evaluate(
         owner=case.owner,
         stored_only=case.stored_pages,
         forbidden=forbidden,
+        supplied=case.supplied,
+        policy=case.judge.evidence_policy(case.evidence_policy),
     )
     call_log = CallLog(runtime, pages, case.result_id, is_stored=case.is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
@@ -174,7 +181,10 @@ async def evaluate(
         judged = await _run_judge(run, rejections)
         watch.lap("judge_s")
         calls = await call_log.store(case.judge)
-    result = _result(run, judged, usage=meter.total, timing=watch.seconds(), calls=calls)
+    entries = [page_json(capture) | await pages.other_copy(capture) for capture in pages.seen]
+    result = _result(run, judged, entries, usage=meter.total, timing=watch.seconds(), calls=calls)
+    if case.supplied:
+        result["evidence"] = {"policy": pages.policy.value, **evidence_counts(result)}
     if not case.is_stored:
         return result
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
@@ -217,7 +227,13 @@ def _configuration_hash(client: LLMClient, parameters: RequestParameters, model:
 
 
 def _result(
-    run: _Run, judged: _Judged, *, usage: Usage, timing: Mapping[str, float], calls: Mapping[str, Any] | None
+    run: _Run,
+    judged: _Judged,
+    pages: Sequence[Mapping[str, Any]],
+    *,
+    usage: Usage,
+    timing: Mapping[str, float],
+    calls: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     facts = RunFacts(
         id=run.case.result_id,
@@ -228,7 +244,7 @@ def _result(
         answer_sha256=run.case.answer.sha256,
         usage=usage,
         timing=timing,
-        pages=map(page_json, run.pages.seen),
+        pages=pages,
         calls=calls,
     )
     return build_result({**judged.summary, **_actual_models(judged.summary, run.model)}, facts)
@@ -375,7 +391,7 @@ class _Stopwatch:
 
 
 class AnswerPages:
-    """Page cache that records which captures an answer used, in the order of first use."""
+    """Pages of one answer, by its policy for supplied ones. It records the used captures in the order of first use."""
 
     def __init__(
         self,
@@ -386,19 +402,26 @@ class AnswerPages:
         stored_only: bool = False,
         lookup_age_s: float = 0.0,
         forbidden: ForbiddenSources = NONE_FORBIDDEN,
+        supplied: Sequence[Capture] = (),
+        policy: EvidencePolicy = EvidencePolicy.CAPTURED,
     ) -> None:
         """``near`` is the time at which the answer was given. The web archive copy closest to it is used.
 
         ``owner`` is the owner of the answer. ``stored_only``: capture nothing. ``lookup_age_s``: see ``PageCache.get``.
-        ``forbidden``: sources that are neither captured nor used.
+        ``forbidden``: sources that are neither captured nor used. ``supplied``: captures of the pages that the agent
+        supplied, which are used as ``policy`` says.
         """
         self._pages = pages
         self._near = near
         self._owner = owner
-        self._stored_only = stored_only
+        self._stored_only = stored_only or policy is EvidencePolicy.SUPPLIED
         self._lookup_age_s = lookup_age_s
         self._forbidden = forbidden
+        self._supplied = {canonical_key(capture.url): capture for capture in supplied}
+        self.policy = policy
         self._seen: dict[str, Capture] = {}
+        self._other_copies: dict[str, Capture] = {}
+        """Captures that a supplied page replaced, by key of the URL."""
 
     @property
     def seen(self) -> tuple[Capture, ...]:
@@ -424,7 +447,7 @@ class AnswerPages:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                capture = None if self._forbidden.find(url) else await self._get(url)
+                capture = None if self._forbidden.find(url) else self._preferred(url) or await self._get(url)
                 if capture is not None:
                     by_url[url] = capture
             except BrowserUnavailable:
@@ -444,7 +467,7 @@ class AnswerPages:
             raise unavailable
         for url in urls:
             if url in by_url:
-                self._keep(by_url[url])
+                self._keep(self._fallback(url, by_url[url]) or by_url[url])
 
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture.
@@ -452,7 +475,51 @@ class AnswerPages:
         A page that this answer has already used is not looked up again, whatever its outcome.
         """
         self._check_allowed(url, self._forbidden.find(url), None)
-        evidence, known = None, self.used_capture(url)
+        try:
+            return await self._evidence_for(url)
+        except NoEvidence as missing:
+            supplied = self._fallback(url, missing.capture)
+            if supplied is None or missing.outcome is CaptureOutcome.FORBIDDEN:
+                raise
+        self._keep(supplied)
+        return await self._pages.evidence(supplied)
+
+    def _fallback(self, url: str, capture: Capture | None) -> Capture | None:
+        """Return the supplied page to use instead of a capture that is not evidence; None if there is none."""
+        supplied = self._supplied.get(canonical_key(url)) if self.policy is EvidencePolicy.FALLBACK else None
+        if supplied is None or not supplied.is_evidence or (capture is not None and capture.is_evidence):
+            return None
+        if capture is not None and capture.source is not CaptureSource.SUPPLIED:
+            self._other_copies[canonical_key(url)] = capture
+        return supplied
+
+    async def other_copy(self, used: Capture) -> dict[str, Any]:
+        """Return ``other_copy`` of a page in the result, if it was captured and supplied: the copy that was not used.
+
+        ``common_5grams`` compares the texts of both copies; None if one of them is not evidence.
+        """
+        key = canonical_key(used.url)
+        other = self._other_copies.get(key) if used.source is CaptureSource.SUPPLIED else self._supplied.get(key)
+        if other is None and used.source is CaptureSource.SUPPLIED:
+            with suppress(CacheError):
+                other = await self._pages.stored(used.url, owner=self._owner)
+        if other is None:
+            return {}
+        share = None
+        if used.is_evidence and other.is_evidence:
+            with suppress(CacheError):
+                texts = [(await self._pages.evidence(each)).text for each in (used, other)]
+                share = await run_cpu_bound(lambda: round(common_5grams(*texts), 4), *texts)
+        copied = page_json(other)
+        names = ("page_id", "outcome", "sha256", "captured_at", "detail", "source", "provenance")
+        return {"other_copy": {name: copied[name] for name in names} | {"common_5grams": share}}
+
+    def _preferred(self, url: str) -> Capture | None:
+        """Return the supplied page that is used in any case, also if it is no evidence."""
+        return self._supplied.get(canonical_key(url)) if self.policy is EvidencePolicy.SUPPLIED else None
+
+    async def _evidence_for(self, url: str) -> Evidence:
+        evidence, known = None, self.used_capture(url) or self._preferred(url)
         if known is not None:
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
                 evidence = await self._pages.evidence(known)
@@ -477,7 +544,7 @@ class AnswerPages:
 
     def use(self, capture: Capture) -> None:
         """Record a capture that the answer's judge has read, unless the answer has used one of this page."""
-        self._seen.setdefault(capture.key, capture)
+        self._seen.setdefault(_key(capture), capture)
 
     async def _get(self, url: str) -> Capture | None:
         """Return the capture of a page; None if only stored pages are used and it is not stored."""
@@ -493,7 +560,12 @@ class AnswerPages:
             yield
 
     def _keep(self, capture: Capture) -> None:
-        self._seen[capture.key] = capture
+        self._seen[_key(capture)] = capture
+
+
+def _key(capture: Capture) -> str:
+    """Return the key of the URL of a capture."""
+    return canonical_key(capture.url) if capture.source is CaptureSource.SUPPLIED else capture.key
 
 
 class CallLog:

@@ -16,7 +16,7 @@ from app.jobs.errors import JobBudgetExhausted
 from app.observability.metrics import RequestMetrics
 from app.progress import ProgressCallback
 from app.storage.database import Database
-from app.storage.records import Job, JobKind
+from app.storage.records import Job, JobKind, SuppliedEvidence
 from app.storage.results import earlier_result
 from judges.errors import JudgeBug, LLMBudgetExceeded
 from judges.llm.client import LLMClient, for_job
@@ -94,6 +94,8 @@ class JobEvaluator:
         async with self.database.begin() as connection:
             earlier = await earlier_result(connection, job)
         await self.runtime.reload_judges([job.task_id])
+        evidence = SuppliedEvidence.read(job.supplied)
+        supplied = [await self.runtime.index.get(page_id) for page_id in evidence.pages]
         return pipeline.JudgingCase(
             judge=self.runtime.judge(job.task_id),
             agent=job.agent,
@@ -104,4 +106,6 @@ class JobEvaluator:
             answered_at=job.created_at,
             earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
             stored_pages=job.stored_pages,
+            supplied=[capture for capture in supplied if capture is not None],
+            evidence_policy=evidence.policy,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
@@ -455,8 +455,15 @@ async def _row(result_id: str, result: dict[str, Any]) -> NewResult:
         score_high=high,
         model=str(result.get("model") or result.get("judge_model") or "unknown"),
         body=await asyncio.to_thread(lambda: storable_text(_encoded(result))),
-        page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
+        page_ids=tuple(dict.fromkeys(_page_ids(result["pages"]))),
     )
+
+
+def _page_ids(pages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the ids of the captures of pages, and of their other copies."""
+    for page in pages:
+        copies = (page, page.get("other_copy") or {})
+        yield from (copy["page_id"] for copy in copies if copy.get("page_id") is not None)
 
 
 def _encoded(value: Any, levels: int = 3) -> str:

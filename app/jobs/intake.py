@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from answers.submission import Submission
+from answers.submission import Answer, Submission
 from app.clock import Clock, IdGenerator
 from app.jobs.queue import QUEUE, TASK, QueueLimit
 from app.storage.database import Database
@@ -73,10 +73,10 @@ WITH new_answers AS ({_INSERT_ANSWERS}), new_submission AS (
     ))) WITH ORDINALITY AS deferred (entry, position)
 )
 INSERT INTO jobs (id, submission_id, owner, position, agent, task_id, answer_name, answer_sha256, model, status,
-                  queue_id, attempts_allowed, created_at, priority, kind, run)
+                  queue_id, attempts_allowed, created_at, priority, kind, run, supplied)
 SELECT job.id, %(id)s, %(owner)s, job.position, %(agent)s, %(task_id)s, job.name, job.sha256, %(model)s, %(status)s,
-       entries.entry, %(attempts)s, %(created_at)s, %(priority)s, %(kind)s, %(run)s
-FROM json_to_recordset(%(jobs)s::json) AS job (position int, id text, name text, sha256 text)
+       entries.entry, %(attempts)s, %(created_at)s, %(priority)s, %(kind)s, %(run)s, job.supplied
+FROM json_to_recordset(%(jobs)s::json) AS job (position int, id text, name text, sha256 text, supplied text)
 JOIN entries ON entries.position = job.position + 1
 """  # noqa: S608 - both parts are constants
 
@@ -84,7 +84,7 @@ JOIN entries ON entries.position = job.position + 1
 _INSERT_AGAIN = """
 WITH sources AS (
     SELECT new.id, row_number() OVER (ORDER BY new.position) AS position, jobs.agent, jobs.task_id, jobs.answer_name,
-           jobs.answer_sha256, coalesce(%(model)s, jobs.model) AS model, jobs.run
+           jobs.answer_sha256, coalesce(%(model)s, jobs.model) AS model, jobs.run, jobs.supplied
     FROM json_to_recordset(%(jobs)s::json) AS new (position int, id text, source text)
     JOIN jobs ON jobs.id = new.source AND jobs.owner = %(owner)s AND jobs.kind = %(kind)s
 ), new_submission AS (
@@ -99,13 +99,18 @@ WITH sources AS (
     ))) WITH ORDINALITY AS deferred (entry, position)
 )
 INSERT INTO jobs (id, submission_id, owner, position, agent, task_id, answer_name, answer_sha256, model, status,
-                  queue_id, attempts_allowed, created_at, priority, kind, stored_pages, run)
+                  queue_id, attempts_allowed, created_at, priority, kind, stored_pages, run, supplied)
 SELECT sources.id, %(id)s, %(owner)s, sources.position - 1, sources.agent, sources.task_id, sources.answer_name,
        sources.answer_sha256, sources.model, %(status)s, entries.entry, %(attempts)s, %(created_at)s, %(priority)s,
-       %(kind)s, %(stored_pages)s, sources.run
+       %(kind)s, %(stored_pages)s, sources.run, sources.supplied
 FROM sources
 JOIN entries ON entries.position = sources.position
 """
+
+
+def _supplied(answer: Answer, policy: str | None) -> str | None:
+    """Return the JSON of a ``SuppliedEvidence``; None for an answer without supplied pages and policy."""
+    return json.dumps({"pages": answer.supplied, "policy": policy}) if answer.supplied or policy else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +306,13 @@ class Intake:
             "queue": QUEUE,
             "task": TASK,
             "jobs": _json(
-                {"position": position, "id": job_id, "name": answer.name, "sha256": sha256}
+                {
+                    "position": position,
+                    "id": job_id,
+                    "name": answer.name,
+                    "sha256": sha256,
+                    "supplied": _supplied(answer, submission.evidence_policy),
+                }
                 for position, (job_id, answer, sha256) in enumerate(jobs)
             ),
             "status": str(JobStatus.QUEUED),

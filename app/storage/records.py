@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from cache.capture import EvidencePolicy
 from rubrics.scoring import Score, bounded_score
 
 
@@ -49,6 +51,21 @@ class JobError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuppliedEvidence:
+    """Pages that an agent supplied with its answer: the ids of their captures, and the policy that was requested."""
+
+    pages: tuple[str, ...] = ()
+    policy: EvidencePolicy | None = None
+
+    @classmethod
+    def read(cls, text: str | None) -> SuppliedEvidence:
+        """Return the value of the column."""
+        stored = {} if text is None else json.loads(text)
+        policy = stored.get("policy")
+        return cls(pages=tuple(stored.get("pages", ())), policy=None if policy is None else EvidencePolicy(policy))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """Job: the judging of one answer, one suite run, or one citation check."""
 
@@ -82,6 +99,8 @@ class Job:
     stored_pages: bool = False
     """Judge with stored pages only, and capture none."""
     run: str | None = None
+    supplied: str | None = None
+    """JSON of a ``SuppliedEvidence``."""
 
     @property
     def has_ended(self) -> bool:

@@ -100,6 +100,8 @@ jobs = Table(
     _Required("stored_pages", Boolean, server_default=text("false")),
     # Copied from the submission; for a job that judges an answer again, from the earlier job.
     Column("run", Text),
+    # JSON of a ``SuppliedEvidence``.
+    Column("supplied", Text),
     Index("jobs_by_submission", "submission_id"),
     Index("jobs_by_status", "status", "id"),
     Index("jobs_by_agent", "agent", "task_id", "id"),

@@ -17,9 +17,9 @@ import codecs
 import hashlib
 import quopri
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from email.errors import MessageError
 from email.header import decode_header, make_header
@@ -198,6 +198,7 @@ class UploadedPage:
         text: Text of the page, if there is no ``content``.
         image: Optional screenshot of the page.
         title: Title of the page, if it is known (default: that of the document).
+        details: Further entries of the provenance.
     """
 
     url: str
@@ -208,6 +209,7 @@ class UploadedPage:
     text: str | None = None
     image: bytes | None = None
     title: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
 
 
 async def observe_upload(upload: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
@@ -223,7 +225,7 @@ async def observe_upload(upload: UploadedPage, *, source: CaptureSource = Captur
         duration_s=0.0,
         backend=BACKEND,
         source=source,
-        provenance={"by": upload.uploader, "at": upload.uploaded_at.isoformat()},
+        provenance={"by": upload.uploader, "at": upload.uploaded_at.isoformat(), **upload.details},
     )
     if upload.content is not None:
         observation = await _observe_content(initial, upload.content, upload.content_type)

@@ -60,6 +60,7 @@ class Operations(Sender):
         model: str | None = None,
         priority: int | None = None,
         budget_usd: float | None = None,
+        evidence_policy: Literal["captured", "fallback", "supplied"] | None = None,
     ) -> types.AcceptedArchiveOut:
         """Submit the answers of many tasks in one archive: all of them or none.
 
@@ -70,7 +71,7 @@ class Operations(Sender):
             "/v1/submissions/archive",
             headers=given(**{"Idempotency-Key": idempotency_key}),
             files={"file": file},
-            data=given(model=model, priority=priority, budget_usd=budget_usd),
+            data=given(model=model, priority=priority, budget_usd=budget_usd, evidence_policy=evidence_policy),
         )
 
     def get_submission(self, submission_id: str, *, wait: float | None = None) -> types.SubmissionOut:
@@ -665,6 +666,7 @@ class AsyncOperations(AsyncSender):
         model: str | None = None,
         priority: int | None = None,
         budget_usd: float | None = None,
+        evidence_policy: Literal["captured", "fallback", "supplied"] | None = None,
     ) -> types.AcceptedArchiveOut:
         """Submit the answers of many tasks in one archive: all of them or none.
 
@@ -675,7 +677,7 @@ class AsyncOperations(AsyncSender):
             "/v1/submissions/archive",
             headers=given(**{"Idempotency-Key": idempotency_key}),
             files={"file": file},
-            data=given(model=model, priority=priority, budget_usd=budget_usd),
+            data=given(model=model, priority=priority, budget_usd=budget_usd, evidence_policy=evidence_policy),
         )
 
     async def get_submission(self, submission_id: str, *, wait: float | None = None) -> types.SubmissionOut:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from assay_client import wire
@@ -34,13 +34,25 @@ class Client(Operations):
         model: str | None = None,
         run: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        evidence: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+        evidence_policy: str | None = None,
         idempotency_key: str | None = None,
     ) -> Receipt:
         """Submit answers of one agent to one task. Returns immediately; each answer becomes a job.
 
-        ``answers`` are pairs of a name and a text, or of a name and the JSON reply of a model provider.
+        ``answers`` are pairs of a name and a text, or of a name and the JSON reply of a model provider. ``evidence``
+        has the pages that the agent supplied by the name of the answer.
         """
-        body = wire.submission(agent, task_id, answers, model=model, run=run, metadata=metadata)
+        body = wire.submission(
+            agent,
+            task_id,
+            answers,
+            model=model,
+            run=run,
+            metadata=metadata,
+            evidence=evidence,
+            evidence_policy=evidence_policy,
+        )
         return wire.parse_as(Receipt.from_json, self.create_submission(body, idempotency_key=idempotency_key))
 
     def wait(

@@ -148,6 +148,7 @@ class AnswerIn(TypedDict):
     text: NotRequired[str | None]
     reply: NotRequired[Any]
     document: NotRequired[DocumentIn | None]
+    evidence: NotRequired[Sequence[SuppliedPageIn]]
 
 
 class AverageBoundsOut(TypedDict):
@@ -1152,6 +1153,7 @@ class Result(TypedDict):
     score: Result_score
     score_strict: Result_score
     score_unclipped: NotRequired[Result_score_unclipped]
+    evidence: NotRequired[dict[str, Any]]
     extraction_error: NotRequired[str | None]
     final_score: float
     agent_name: str
@@ -1225,6 +1227,7 @@ class Result_leaf(TypedDict):
     reasoning: str
     sources: list[str] | None
     votes: list[dict[str, Any]]
+    provenance: NotRequired[Literal["supplied"]]
     penalized: NotRequired[bool]
     jury: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
@@ -1588,6 +1591,7 @@ class SubmissionIn(TypedDict):
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
     webhook_url: NotRequired[str | None]
+    evidence_policy: NotRequired[Literal["captured", "fallback", "supplied"] | None]
 
 
 class SubmissionOut(TypedDict):
@@ -1624,6 +1628,19 @@ class SubmissionSummaryOut(TypedDict):
 
 SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
 """Suites with runs."""
+
+
+class SuppliedPageIn(TypedDict):
+    """A page that the agent has read, with one content. PDFs and images are Base64."""
+
+    url: str
+    title: NotRequired[str | None]
+    text: NotRequired[str | None]
+    html: NotRequired[str | None]
+    mhtml: NotRequired[str | None]
+    pdf: NotRequired[str | None]
+    image: NotRequired[str | None]
+    retrieved_at: NotRequired[str | None]
 
 
 class TaskAnswerOut(TypedDict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -129,8 +129,12 @@ def submission(
     model: str | None = None,
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    evidence_policy: str | None = None,
 ) -> dict[str, Any]:
     """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text or reply) pairs.
+
+    ``evidence`` has the pages supplied with each answer, by its name.
 
     Raises:
         InvalidArgument: ``answers`` are not pairs, or ``metadata`` is no mapping.
@@ -145,10 +149,20 @@ def submission(
         "agent": agent,
         "task_id": task_id,
         "answers": [
-            {"name": name, "text" if isinstance(content, str) else "reply": content} for name, content in pairs
+            {
+                "name": name,
+                "text" if isinstance(content, str) else "reply": content,
+                **({"evidence": list(evidence[name])} if evidence and evidence.get(name) else {}),
+            }
+            for name, content in pairs
         ],
     }
-    optional = {"model": model, "run": run, "metadata": dict(metadata) if metadata else None}
+    optional = {
+        "model": model,
+        "run": run,
+        "metadata": dict(metadata) if metadata else None,
+        "evidence_policy": evidence_policy,
+    }
     return body | {key: value for key, value in optional.items() if value is not None}
 
 

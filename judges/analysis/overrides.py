@@ -17,6 +17,7 @@ from rubrics.lint import LintFinding, LintRule, lint
 from rubrics.rubric import Rubric, RubricError
 from rubrics.scoring import Score, bounded_score, bounds, penalty_leaves, tree_score
 from rubrics.tree import NodeKeys, RubricNode, Strategy, leaves_below, walk
+from rubrics.tree_json import counts_strictly
 from rubrics.verdict import Claim, Outcome
 
 
@@ -124,7 +125,7 @@ class _Intervals:
         return points, points
 
     def _passed(self, leaf: JudgedNode) -> bool:
-        counts = leaf.data.get("grounded") is not False or not self._strict or id(leaf) in self._penalties
+        counts = not self._strict or counts_strictly(leaf.data) or id(leaf) in self._penalties
         return leaf.outcome is Outcome.PASSED and counts
 
     def _unknown(self, leaf: JudgedNode) -> bool:

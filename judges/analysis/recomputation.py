@@ -29,7 +29,7 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.tree import Status, Strategy, leaves_below, statistics, walk
-from rubrics.tree_json import may_lack_parts
+from rubrics.tree_json import SUPPLIED, may_lack_parts
 from rubrics.verdict import Outcome, Quote, QuoteOrigin, Reason, Verdict
 
 MAX_DEPTH = 200
@@ -75,6 +75,7 @@ class RecordedNode(BaseModel):
     claim: str | None = None
     grounded: bool | None = None
     penalized: bool = False
+    provenance: str | None = None
     low: _Share | None = None
     high: _Share | None = None
     """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
@@ -207,7 +208,8 @@ def _intervals(
     penalties = penalty_leaves(root)
 
     def interval(leaf: RecordedNode) -> tuple[float, float]:
-        if strict and leaf.outcome is Outcome.PASSED and leaf.grounded is False and id(leaf) not in penalties:
+        is_weak = leaf.grounded is False or leaf.provenance == SUPPLIED
+        if strict and leaf.outcome is Outcome.PASSED and is_weak and id(leaf) not in penalties:
             return 0.0, 0.0
         if leaf.low is not None and leaf.high is not None:
             return leaf.low, leaf.high
@@ -370,6 +372,7 @@ _NODE_FIELDS = (
     "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
     "sources", "blocked_by", "grounded", "low", "high", "support", "unsupported", "requires", "check", "quotes",
     "page_digests", "prompt", "model", "grounding", "signals", "penalized",
+    "provenance",
 )  # fmt: skip
 
 

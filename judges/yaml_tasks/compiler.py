@@ -229,6 +229,7 @@ def yaml_judge(source: bytes | Document, path: str) -> JudgeCoroutine:
         version=task.version,
         strategy=task.rubric.strategy,
         forbidden_sources=[each.model_dump() for each in task.forbidden_sources],
+        supplied_evidence=task.supplied_evidence,
     )
     return declared(yaml_task)
 

@@ -313,6 +313,11 @@ class TaskFile(_Part):
     forbidden_sources: list[ForbiddenSource] = Field(
         default=[], max_length=1_000, description="Sources that do not count: hosts, pages below a URL, and DOIs."
     )
+    supplied_evidence: Literal["captured", "fallback", "supplied"] | None = Field(
+        default=None,
+        description="The most that answers may rest on pages that the agent supplied: not at all (captured), where a "
+        "capture is not evidence (fallback), or always (supplied). Default: as the submission says.",
+    )
     rubric: Root = Field(description="What must hold, as a tree.")
 
 

@@ -24,6 +24,7 @@ from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.judge_files import load_catalogue
 from app.engine.model_clients import Limits, ModelClients
+from app.engine.pipeline import AnswerPages
 from app.engine.runtime import Runtime, create_fork_server_pool
 from app.features.bundles.archive import (
     BundledResult,
@@ -46,7 +47,7 @@ from app.observability.logs import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome, Observation
+from cache.capture import Capture, CaptureOutcome, CaptureSource, EvidencePolicy, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.analysis.recomputation import ReplayDifference, rejudged_differences
@@ -293,6 +294,7 @@ class _ReplayRuntime:
     offline: Offline
     missing: MissingRequests
     index: MemoryIndex
+    captures: Mapping[str, Capture]
 
 
 class _Replay:
@@ -390,15 +392,18 @@ class _Replay:
                 folder=_recorded_folder(recorded, replayed),
             ),
             wrap_client=lambda _: replayed.offline.client,
+            pages=_supplied_pages(recorded, replayed),
         )
 
     def _replay_runtime(self, entry: BundledResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
+        captures: dict[str, Capture] = {}
         for page_id in pages_by_id(recorded):
             if f"captures/{page_id}.json" in self._bundle:
                 capture = read_capture(self._bundle, page_id)
                 index.record_sync(capture)
+                captures[page_id] = capture
                 self._write_bodies(capture)
         calls: dict[str, list[RecordedCall]] = defaultdict(list)
         for key, call in self._calls(_log_path(recorded)):
@@ -419,7 +424,7 @@ class _Replay:
             redactor=Redactor(()),
             process_pool=self._process_pool,
         )
-        return _ReplayRuntime(runtime=runtime, offline=offline, missing=missing, index=index)
+        return _ReplayRuntime(runtime=runtime, offline=offline, missing=missing, index=index, captures=captures)
 
     def _write_bodies(self, capture: Capture) -> None:
         """Write the bodies of a page to the store, under their hashes, which the verification has checked."""
@@ -439,6 +444,16 @@ class _Replay:
                     yield key, RecordedCall.model_validate(call)
         except (CallLogUnreadable, *MALFORMED) as error:
             raise BundleRefused(f"{path} contains an entry that is not a call: {error}") from error
+
+
+def _supplied_pages(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> AnswerPages | None:
+    """Return the pages of an answer that was judged on supplied ones: these, and the recorded captures."""
+    listed = pages_by_id(recorded).items()
+    supplied = [replayed.captures[page_id] for page_id, page in listed if page.get("source") == CaptureSource.SUPPLIED]
+    if not supplied:
+        return None
+    pages, owner = replayed.runtime.pages, _owner_of_pages(recorded)
+    return AnswerPages(pages, owner=owner, supplied=supplied, policy=EvidencePolicy.SUPPLIED)
 
 
 def _answer_path(recorded: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
 from app.dashboard.wording import shorten
 from app.features.check.command import CheckCommand
+from cache.capture import EvidencePolicy
 
 _SourceArgument = Annotated[
     str | None,
@@ -60,9 +61,17 @@ def check(
         typer.Option(
             "--sources",
             metavar="FILE",
-            help="Judge these pages and open none: JSON lines with url, text and optionally title.",
+            help="Pages that come with the report: JSON lines with url and text, html, mhtml, pdf or image.",
         ),
     ] = None,
+    evidence: Annotated[
+        EvidencePolicy,
+        typer.Option(
+            "--evidence",
+            help="With --sources: open all pages and use these where a page cannot be read (fallback), or open none "
+            "(supplied).",
+        ),
+    ] = EvidencePolicy.SUPPLIED,
     min_precision: Annotated[
         float | None,
         typer.Option("--min-precision", min=0.0, max=1.0, metavar="P", help="Exit 1 below this citation precision."),
@@ -85,7 +94,7 @@ def check(
         print_binding(str(source), report, as_json=as_json)
         return
     supplied = () if sources is None else tuple(read_supplied_pages(sources))
-    command = CheckCommand(source=source, text=report, supplied=supplied, **asdict(judging))
+    command = CheckCommand(source=source, text=report, supplied=supplied, policy=evidence, **asdict(judging))
     if bind:
         print_binding(str(source), command.published_text(), as_json=as_json)
     elif dry_run:

@@ -46,6 +46,7 @@ from app.features.check.reports import CheckPlan, ReportInput, plan_check, publi
 from app.features.check.statements import readable_mark, split_by_rules, split_request, statements_in_order
 from app.progress import Progress, Stage
 from app.settings import Settings
+from cache.capture import EvidencePolicy
 from cache.capture_index import FolderIndex, MemoryIndex
 from cache.errors import BlobError
 from cache.sources.uploads import UploadedPage
@@ -105,6 +106,7 @@ class CheckCommand:
     source: str | None
     text: str | None
     supplied: Sequence[UploadedPage]
+    policy: EvidencePolicy
     model: str | None
     budget: float | None
     max_pages: int | None
@@ -195,6 +197,7 @@ class CheckCommand:
                 model=settings.model,
                 budget_usd=self.budget,
                 supplied=self.supplied,
+                policy=self.policy,
                 progress=lambda one: _show(board, self.source or plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)

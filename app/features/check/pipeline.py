@@ -44,11 +44,10 @@ from app.features.check.reports import CheckPlan
 from app.features.check.statements import ClaimedStatement, split_by_rules, split_with_model, statements_in_order
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.backends.documents import SNIFFED_BYTES, ByteKind, sniff
-from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence
+from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence, EvidencePolicy
 from cache.errors import BrowserUnavailable, CacheError, NoEvidence
 from cache.sources.supplied import store_supplied
 from cache.sources.uploads import UploadedPage
-from cache.urls import canonical_key
 from judges.forbidden_sources import ForbiddenSources
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
@@ -63,8 +62,6 @@ _log = structlog.get_logger(__name__)
 
 _PAGES_AT_ONCE: Final = 30
 _GONE_STATUS: Final = frozenset({"404", "410"})
-SUPPLIER: Final = "supplied with the report"
-"""Owner of supplied pages without another one, so that no other check uses them. It is not a name of an API key."""
 NO_URL: Final = "no_url"
 TRUNCATED: Final = "truncated_url"
 MARK_WITHOUT_SOURCE: Final = "mark_without_source"
@@ -79,8 +76,7 @@ class CheckOptions:
         owner: Owner of the check. Their private captures are used besides the shared ones.
         budget_usd: Limit that is shown in the document. The budget itself is in ``job_client`` or in the settings.
         job_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
-        supplied: Pages that are judged instead of captured ones. With any, the check opens no page: other pages are
-            used if they are stored.
+        supplied: Pages that come with the report. They are used as ``policy`` says.
         deadline_s: Time limit from the start of the check. Claims not judged by then have the reason ``timeout``.
     """
 
@@ -91,6 +87,7 @@ class CheckOptions:
     progress: ProgressCallback = ignore_progress
     job_client: Callable[[LLMClient], LLMClient] = lambda client: client
     supplied: Sequence[UploadedPage] = ()
+    policy: EvidencePolicy = EvidencePolicy.SUPPLIED
     deadline_s: float | None = None
 
 
@@ -153,11 +150,10 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     pages = AnswerPages(
         runtime.pages,
         owner=options.owner,
-        stored_only=bool(options.supplied),
         forbidden=ForbiddenSources(settings.forbidden_sources),
+        supplied=await store_supplied(options.supplied, runtime.pages, owner=options.owner),
+        policy=options.policy if options.supplied else EvidencePolicy.CAPTURED,
     )
-    for capture in await store_supplied(options.supplied, runtime.pages, owner=options.owner or SUPPLIER):
-        pages.use(capture)
     now_s = asyncio.get_running_loop().time()
     run = _Run(plan, options, judged_by, None if options.deadline_s is None else now_s + options.deadline_s)
     claimed = await _split_and_capture(runtime, run, pages, llm, rejections)
@@ -197,9 +193,7 @@ async def _split_and_capture(
             raise rejections.rejection
     try:
         async with asyncio.TaskGroup() as group:
-            urls = [url for url in plan.urls if pages.used_capture(url) is None]
-            supplied = len(plan.urls) - len(urls)
-            group.create_task(pages.capture_all(urls, lambda done: run.captured(supplied + done)))
+            group.create_task(pages.capture_all(plan.urls, run.captured))
             if run.is_baseline:
                 parts = [group.create_task(asyncio.to_thread(by_rules))]
             else:
@@ -288,9 +282,8 @@ async def _open(pages: AnswerPages, url: str) -> tuple[ReportSource, Evidence | 
 
 async def _evidence(pages: AnswerPages, url: str) -> Evidence:
     """Return the evidence of a page. A page that could not be read is not captured a second time."""
-    key = canonical_key(url)
-    failed = next((one for one in pages.seen if one.key == key and not one.is_evidence), None)
-    if failed is not None:
+    failed = pages.used_capture(url)
+    if failed is not None and not failed.is_evidence:
         raise NoEvidence(url, failed.outcome, failed.detail, gone=failed.gone, capture=failed)
     return await pages.evidence_for(url)
 

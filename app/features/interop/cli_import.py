@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from answers.errors import AnswersNotFound, InvalidSubmission
+from answers.evidence_files import INDEX, evidence_folder
 from answers.jsonl import read_jsonl
 from answers.public_layout import ANSWERS, is_answer, read_archive, read_folder
 from answers.submission import Answer, Submission
+from app.console.answer_files import json_records, supplied_records
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import counted, print_json, print_line, stderr_console
@@ -37,7 +40,7 @@ def import_(
     """Import answers. If one is invalid, none is imported."""
     submissions = _read(source, agent)
     if submit:
-        report = _submit(submissions, url)
+        report = _submit(submissions, url, source)
     else:
         report = _write(submissions, out, overwrite=overwrite)
         incomplete = sum(bool(submission.run or submission.model or submission.metadata) for submission in submissions)
@@ -120,25 +123,37 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
         )
     for path, answer in changed.items():
         write_atomic(path, answer.text.encode("utf-8"))
+    for path, answer in files.items():
+        if answer.evidence:
+            index = json.dumps(json_records(answer.evidence), ensure_ascii=False).encode("utf-8", "replace")
+            write_atomic(path.parent / evidence_folder(answer.name) / INDEX, index)
     for path in (path for path in files if not is_answer(path.name)):
         message = f"warning: {path} will not be judged, because it is not an {ANSWERS}: rename it, or use --submit"
         stderr_console().print_line(message)
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
 
 
-def _submit(submissions: Sequence[Submission], url: str) -> dict[str, object]:
+def _submit(submissions: Sequence[Submission], url: str, source: Path) -> dict[str, object]:
     submitted: list[dict[str, object]] = []
     with connect(url) as client:
         for submission in submissions:
-            texts = [(answer.name, answer.text) for answer in submission.answers]
             receipt = client.submit(
                 submission.agent,
                 submission.task_id,
-                texts,
+                [(answer.name, answer.text) for answer in submission.answers],
                 model=submission.model,
                 run=submission.run,
                 metadata=submission.metadata or None,
+                evidence={answer.name: _evidence(source, submission, answer) for answer in submission.answers},
+                evidence_policy=submission.evidence_policy,
             )
             jobs = [{"id": job.id, "answer": job.answer} for job in receipt.jobs]
             submitted.append({"id": receipt.id, "agent": submission.agent, "task_id": submission.task_id, "jobs": jobs})
     return {"submitted": sum(len(submission.answers) for submission in submissions), "submissions": submitted}
+
+
+def _evidence(source: Path, submission: Submission, answer: Answer) -> list[dict[str, Any]]:
+    """Return the pages that the agent supplied with an answer, in JSON form."""
+    if source.is_dir():
+        return supplied_records(source / submission.agent / submission.task_id, answer.name)
+    return json_records(answer.evidence)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
 from rubrics.scoring import Score, bounded_score
-from rubrics.tree_json import leaves_of
+from rubrics.tree_json import counts_strictly, leaves_of
 from rubrics.verdict import Outcome, Reason
 
 
@@ -168,7 +168,7 @@ def _component(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) 
         "outcome": leaf["outcome"],
         "reason": leaf["reason"],
         "score": score,
-        "score_strict": 0.0 if score == 1.0 and leaf.get("grounded") is False and leaf["weight"] > 0 else score,
+        "score_strict": 0.0 if score == 1.0 and not counts_strictly(leaf) and leaf["weight"] > 0 else score,
     }
 
 

@@ -10,7 +10,7 @@ from judges.runner import assign_usage_in_tree_order
 from mind2web2.decisions import Decisions, LeafState, missed_steps
 from mind2web2.evidence import with_first_imperfect_step
 from mind2web2.verification_tree import VerificationNode
-from rubrics.scoring import Score, bounded_score, bounds
+from rubrics.scoring import Score, bounded_score, bounds, counts_strictly
 from rubrics.tree import leaves_below, statistics
 from rubrics.tree_json import leaf_json
 from rubrics.verdict import Outcome, Verdict
@@ -87,7 +87,7 @@ class Breakdown:
     def _bounds(self, *, strict: bool) -> Score:
         def interval(leaf: VerificationNode) -> tuple[float, float]:
             view = self._views[id(leaf)]
-            if strict and view.verdict.outcome is Outcome.PASSED and view.verdict.grounded is False:
+            if strict and view.verdict.outcome is Outcome.PASSED and not counts_strictly(view.verdict):
                 return 0.0, 0.0
             return view.low, view.high
 

@@ -38,6 +38,7 @@ def report_on(path: str) -> str | dict[str, Any] | None:
                 "strategy": judge.strategy.value,
                 "function": judge.name,
                 "forbidden_sources": [each.model_dump() for each in judge.forbidden_sources],
+                "supplied_evidence": judge.supplied_evidence,
             }
         with judge_import("import failed"):
             load_eval_script(path)

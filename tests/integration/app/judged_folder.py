@@ -15,6 +15,7 @@ from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.progress import Progress, Stage
 from app.settings import Settings
+from cache.capture import EvidencePolicy
 from judges.llm.providers import parse_judge
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.settings import settings_for_tests
@@ -113,6 +114,7 @@ class AnswerFolder:
         overwrite: bool = False,
         model: str = "lexical",
         pages: CurrentPages | None = None,
+        evidence_policy: EvidencePolicy | None = None,
     ) -> list[PlannedAnswer]:
         submissions = read_folder(self.root / "answers", "otter")
         planner = Planner(
@@ -122,15 +124,23 @@ class AnswerFolder:
             overwrite=overwrite,
             pages=pages,
             answers_root=self.root / "answers",
+            evidence_policy=evidence_policy,
         )
         return planner.plan(submissions)
 
     async def evaluate(
-        self, *, overwrite: bool = False, in_process: bool = True, **overrides: Any
+        self,
+        *,
+        overwrite: bool = False,
+        in_process: bool = True,
+        evidence_policy: EvidencePolicy | None = None,
+        **overrides: Any,
     ) -> Sequence[AnswerEvaluation]:
         settings = self.settings(**overrides)
         async with open_runtime(settings, in_process=in_process) as runtime:
             pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
             model_name = parse_judge(settings.model).model
-            planned = await self.plan(settings, overwrite=overwrite, model=model_name, pages=pages)
+            planned = await self.plan(
+                settings, overwrite=overwrite, model=model_name, pages=pages, evidence_policy=evidence_policy
+            )
             return await evaluate_all(runtime, planned, self.observer, cache=self.public)

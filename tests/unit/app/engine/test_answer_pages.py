@@ -6,10 +6,11 @@ import pytest
 
 from app.engine.pipeline import AnswerPages
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome, Capturer, Observation
+from cache.capture import Capture, CaptureOutcome, Capturer, EvidencePolicy, Observation
 from cache.capture_index import MemoryIndex
 from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
 from cache.pages import PageCache
+from cache.sources.supplied import SUPPLIED_BY_AGENT, store_supplied, supplied_pages
 from judges.forbidden_sources import ForbiddenSource, ForbiddenSources
 from tests.fakes.runtimes import PagesByUrl
 
@@ -89,6 +90,49 @@ async def test_forbidden_sources_are_not_captured_and_redirects_to_them_are_not_
             await seen.evidence_for(url)
         assert missing.value.outcome is CaptureOutcome.FORBIDDEN
     assert capturer.captured == []
+
+
+async def supplied(cache: PageCache, texts: dict[str, str]) -> list[Capture]:
+    records = [(url, {"url": url, "text": text}) for url, text in texts.items()]
+    found = supplied_pages(records, supplier=SUPPLIED_BY_AGENT, now=datetime.now(UTC))
+    return await store_supplied(found, cache, owner="me")
+
+
+@pytest.mark.parametrize(
+    ("policy", "texts", "captured"),
+    [
+        ("captured", {FRANCE: "Paris", GONE: None, SPAIN: "Madrid"}, [FRANCE, GONE, SPAIN]),
+        ("fallback", {FRANCE: "Paris", GONE: "It was here.", SPAIN: "Madrid"}, [FRANCE, GONE, SPAIN]),
+        ("supplied", {FRANCE: "Lyon", GONE: "It was here.", SPAIN: None}, []),
+    ],
+)
+async def test_policy_decides_which_copy_is_used_and_what_is_opened(
+    policy: str, texts: dict[str, str | None], captured: list[str]
+):
+    capturer = RecordedCapturer()
+    cache = PageCache(capturer, BlobStore.open("memory://"), MemoryIndex())
+    copies = await supplied(cache, {FRANCE: "Lyon", GONE: "It was here."})
+    seen = AnswerPages(cache, supplied=copies, policy=EvidencePolicy(policy), owner="me")
+    await seen.capture_all([FRANCE, GONE, SPAIN], lambda done: None)
+    for url, text in texts.items():
+        if text is None:
+            with pytest.raises(NoEvidence):
+                await seen.evidence_for(url)
+        else:
+            assert (await seen.evidence_for(url)).text == text
+    assert set(capturer.captured) == set(captured)
+
+
+async def test_other_copy_shows_how_far_the_page_and_the_supplied_text_agree():
+    cache = PageCache(PagesByUrl({FRANCE: "one two three four five six"}), BlobStore.open("memory://"), MemoryIndex())
+    copies = await supplied(cache, {FRANCE: "One two three four five seven", GONE: "It was here."})
+    seen = AnswerPages(cache, supplied=copies, policy=EvidencePolicy.FALLBACK)
+    await seen.capture_all([FRANCE, GONE], lambda done: None)
+    france, gone = [(await seen.other_copy(one))["other_copy"] for one in seen.seen]
+    assert (france["source"], france["page_id"], france["common_5grams"]) == ("supplied", copies[0].id, 0.3333)
+    assert (gone["source"], gone["outcome"], gone["common_5grams"]) == ("web", "http_error", None)
+    assert [one.source.value for one in seen.seen] == ["web", "supplied"]
+    assert await cache.stored(GONE, owner="me") == await cache.stored(GONE)
 
 
 async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():

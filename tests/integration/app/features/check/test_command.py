@@ -157,7 +157,7 @@ def test_supplied_pages_replace_the_stored_ones_in_this_check_only(
         ["supported", "supported", "not_supported"],
     )
     pages_of = [[source["page"]["source"] for source in document["sources"]] for document in runs]
-    assert pages_of == [["upload", "web", "upload"], ["web", "web", "web"]]
+    assert pages_of == [["supplied", "web", "supplied"], ["web", "web", "web"]]
     assert runs[0]["sources"][0]["page"]["title"] == "history"
     quote = runs[0]["statements"][2]["claims"][0]["verdicts"][0]["quotes"][0]
     assert quote["text"] == "An adult ticket costs 990 crowns"
