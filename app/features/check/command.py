@@ -286,7 +286,9 @@ def problem_lines(statement: Statement, sources: Sequence[ReportSource]) -> Iter
         yield f"{url}: {VERDICT_LABELS[outcome]}{f' ({cause})' if cause else ''}"
         for verdict in verdicts[:_MAX_PASSAGES]:
             yield from (f'    says: "{shorten(quote.text, 240)}"' for quote in verdict.quotes[:1])
-            if verdict.closest is not None and not verdict.quotes:
+            if verdict.closest is None and verdict.outcome is ClaimOutcome.NOT_SUPPORTED:
+                yield "    no passage of the page shares a significant word with it"
+            elif verdict.closest is not None and not verdict.quotes:
                 yield f'    closest passage: "{shorten(verdict.closest.text, 240)}"'
                 if verdict.closest.missing:
                     yield f"    it lacks: {shorten(', '.join(verdict.closest.missing), 160)}"

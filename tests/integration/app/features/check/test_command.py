@@ -227,6 +227,14 @@ def test_each_problem_names_its_url_and_what_the_page_says(
     ]
 
 
+def test_page_about_something_else_is_said_to_share_no_word(
+    report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = supply(tmp_path, history="Bread needs salt.", museum="Closed on Mondays.", tickets="Cheese.")
+    assert check(report, "--model", "lexical", "--sources", pages) == 0
+    assert capsys.readouterr().out.count("no passage of the page shares a significant word with it") == 2
+
+
 def test_reasoning_of_the_baseline_has_the_words_of_the_claim(
     report: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
