@@ -40,7 +40,8 @@ NOTHING_APPLIES: Final = "nothing_applies"
 """Reason of a result without a score: no part of the rubric applies to the answer, so its judge declared no leaf."""
 NO_INFO: Final = {"no_info": "No information recorded"}
 LEXICAL_NOTICE: Final = (
-    "Judged by the lexical baseline, which compares words, names, numbers and dates but not meaning."
+    "Judged by the lexical baseline: it reads labels, lists, tables and links of English texts, and compares words, "
+    "names, numbers and dates, but not meaning."
 )
 
 

@@ -50,9 +50,9 @@ from app.settings import Settings
 from judges.agent_figures import scorecard_row
 from judges.gc_tuning import freeze_loaded_objects
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.llm.providers import parse_judge
+from judges.llm.providers import LEXICAL, parse_judge
 from judges.loader import JudgeCatalogue
-from judges.result import agent_folder
+from judges.result import LEXICAL_NOTICE, agent_folder
 from mind2web2.metrics import agent_metrics, save_metrics
 from mind2web2.report import NoAnswers, write_report
 from mind2web2.results import eval_date
@@ -219,6 +219,8 @@ async def _judge(
         f"{counted(pages, 'cited page')}",
         markup=False,
     )
+    if settings.model == LEXICAL:
+        console.print(LEXICAL_NOTICE, markup=False)
     async with open_runtime(settings, catalogue=catalogue, process_pool=process_pool) as runtime:
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):

@@ -40,6 +40,8 @@ from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
 from judges.registry import Judge, JudgeKind
+from judges.source_code import YAML_SUFFIX
+from judges.yaml_tasks.compiler import compile_task
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", __name__)
 """Command of a trial, without its argument. Tests replace it."""
@@ -282,7 +284,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             page_text="\n".join(pages.values()),
             replies=request["replies"],
         )
-        findings = _findings(await judged(answer, lambda client: client), path.name)
+        findings = _findings(await judged(answer, lambda client: client), path)
     return {"fields": asdict(report(observed)), "lint": findings}
 
 
@@ -300,11 +302,15 @@ async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
         return {"findings": None, "error": f"the judge failed on made-up values: {_first_line(error)}"}
     if result["status"] != "complete":
         return {"findings": None, "error": "the judge does not declare its rubric on made-up values"}
-    return {"findings": _findings(result, path.name), "error": None}
+    return {"findings": _findings(result, path), "error": None}
 
 
-def _findings(result: Mapping[str, Any], file: str) -> list[dict[str, str]]:
-    return [finding_json(each) for each in lint_of_result(result, file=file)]
+def _findings(result: Mapping[str, Any], path: Path) -> list[dict[str, str]]:
+    """Return the lint of a rubric, and of a task in YAML the fields that it does not read."""
+    unread = compile_task(path.read_bytes(), path.name).unread_fields if path.name.endswith(YAML_SUFFIX) else ()
+    message = "the field is extracted, but no claim, check or source names it; use it, or remove it"
+    findings = [{"code": "unread_field", "node_id": field, "message": message} for field in unread]
+    return [finding_json(each) for each in lint_of_result(result, file=path.name)] + findings
 
 
 def _first_line(error: Exception) -> str:

@@ -38,7 +38,7 @@ CALENDAR = {*MONTHS, *map(str.casefold, calendar.day_name)}
 _SAME = {"weight": "weigh", "depth": "deep", "height": "high", "length": "long", "width": "wide", "costs": "price"}
 _ISO_DATE = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])-(\d\d)\b")
 _WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-_ENDING = re.compile(r"(?<=...)(?:ations?|ions?|ments?|ings?|ers?|ors?|ed|es|ly|s|e)$")
+_ENDING = re.compile(r"(?<=...)(?:ations?|(?<=.....)ions?|ments?|ings?|ers?|ors?|ed|es|ly|s|e)$")
 _SENTENCE_END = re.compile(r"(?<=[.!?;])(?<!\b[A-Z]\.)(?<!\b(?:Dr|Mr|Ms|St)\.)(?<!\bMrs\.)\s+(?=[^\sa-z])")
 _PAIR = re.compile(r"""^[^'"]*['"](.*?)['"] ((?:and|is|are|equal|match|refer)[^'"]*)['"](.*)['"]([^'"]*)$""")
 _OPENING = re.compile(r"\W{0,9}([^\W\d_]+) ([^\W\d_]+)")
@@ -47,6 +47,11 @@ _MARK = re.compile(r"\s*(?:[-+*•]\s+|#+\s+(?:\w+ \d+:\s+)?)?(?:\d{1,3}[.)]\s+)
 _LABEL, _NEXT_LABEL = re.compile(r":\**\s+"), re.compile(r"(?:[,;.]\s+|\s\()(?=\**[A-Za-z][\w /-]{0,30}:\**\s)")
 _NAME_END = re.compile(r"\s[\u2013\u2014-]\s|[(;]|[:,.]\s")
 _BOLD = re.compile(r"\*\*([^*]+)(?<![:\s])\*\*")
+_FRAMING = re.compile(
+    r"\b(?:according to|as stated (?:in|on|by)|in|on) the (?:web ?page|page|source|article|answer)\b,?"
+    r"|\bthe (?:web ?page|page|source|article|answer) (?:states?|says?|shows?|claims?|mentions?|confirms?)\b(?: that)?",
+    re.IGNORECASE,
+)
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^)]*\)|<?https?://|\[\^?\w+\]")
 
 
@@ -63,20 +68,29 @@ def key(word: str) -> str:
     plain = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c)).casefold()
     plain = re.sub(r"'s?$", "", plain.replace("\u2019", "'"))
     month = next((each for each in MONTHS if len(plain) > 2 and each.startswith(plain)), None)
-    return month or (plain if plain in CALENDAR else _ENDING.sub("", _SAME.get(plain, plain))) or word
+    stem = _ENDING.sub("", _SAME.get(plain, plain))
+    return month or (plain if {plain, stem} & (CALENDAR | STOP) else stem) or word
 
 
 def keys(text: str) -> frozenset[str]:
     return frozenset(map(key, words(text)))
 
 
-NEGATIONS = keys("not no never neither nor none without cannot nobody nothing")
-STOP = NEGATIONS | keys(
-    """a about after all also am an and any are as at be became become been before being both but by can could did do
-    does for from had has have he her his how i if in into is it its may more most of on only or other our she so still
-    such than that the their them then there these they this to too under until was we were what when where which who
-    while will with would you dr mr mrs ms prof according page source article answer claim states stated says shows"""
+def _without_framing(claim: str) -> str:
+    """Return a claim without the part that says where it stands: "According to the page, ..."."""
+    return _FRAMING.sub(" ", claim)
+
+
+_NEGATIONS = "not no never neither nor none without cannot nobody nothing"
+_COMMON = (
+    "a about after all also am an and any are as at be became become been before being both but by can could did do "
+    "does for from had has have he her his how i if in into is it its may more most of on only or other our she so "
+    "still such than that the their them then there these they this to too under until was we were what when where "
+    "which who while will with would you dr mr mrs ms prof according"
 )
+NEGATIONS = frozenset(_NEGATIONS.split())
+STOP = NEGATIONS | frozenset(_COMMON.split())
+"""Words, not their stems: ``station`` has the stem of ``stated``."""
 _TITLES = keys("the dr mr mrs ms prof professor sir")
 _LINKISH, _TITLISH = keys("url link source citation reference href website"), keys("name title")
 
@@ -132,7 +146,7 @@ def closest(claim: str, text: str) -> tuple[Passage, frozenset[str], frozenset[s
     After it come the keys of the claim, the required ones that it lacks, all that it lacks, and whether both or neither
     have a negation.
     """
-    said = words(claim[:MAX_CLAIM_CHARS])
+    said = words(_without_framing(claim[:MAX_CLAIM_CHARS]))
     # The first word is always capitalised. It is a name only if the second word is capitalised, too.
     capital = {key(word) for word in said[not (said[1:] and said[1][0].isupper()) :] if word[0].isupper()}
     figures = frozenset(key(word) for word in said if word[0].isdigit()) | (capital & CALENDAR)

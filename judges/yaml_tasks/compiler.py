@@ -93,6 +93,8 @@ class CompiledTask:
     """Number of leaves with the maximum number of items in each ``for_each``."""
     expression_chars: int
     """Characters of all expressions and templates, each as often as it can be evaluated."""
+    unread_fields: tuple[str, ...]
+    """Single values that are extracted, and that no claim, check or source names."""
     _declarations: Callable[[Values], list[_Planned]] = field(repr=False)
     _places: Mapping[tuple[str, ...], Path] = field(repr=False)
 
@@ -203,11 +205,23 @@ def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> Com
         constants=constants,
         max_leaves=compiler.leaves,
         expression_chars=compiler.expression_chars,
+        unread_fields=tuple(path for path in _single_values(types) if path.split(".")[-1] not in compiler.names_read),
         _declarations=declarations,
         _places=compiler.places,
     )
     _check_tree(compiled, name)
     return compiled
+
+
+def _single_values(kind: Type, path: str = "") -> Iterator[str]:
+    """Yield the paths of the single values, and of the lists of them, in a record."""
+    if isinstance(kind, ListOf) and isinstance(kind.item, Record):
+        kind = kind.item
+    if not isinstance(kind, Record):
+        yield path
+        return
+    for name, each in kind.fields.items():
+        yield from _single_values(each, f"{path}.{name}" if path else name)
 
 
 def yaml_judge(source: bytes | Document, path: str) -> JudgeCoroutine:
@@ -329,6 +343,9 @@ class _Place:
     items: int = 1
 
 
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
 class _Compiler:
     """Compiles nodes to plans, and collects the problems of the whole file."""
 
@@ -340,6 +357,8 @@ class _Compiler:
         self._invalid_names: set[str] = set()
         self.problems: list[Problem] = []
         self.constants: list[str | float] = []
+        self.names_read: set[str] = set()
+        """All words of expressions and templates."""
         self.places: dict[tuple[str, ...], Path] = {}
 
     def root(self, root: model.Root, scope: Scope) -> Callable[[Values], list[_Planned]]:
@@ -578,6 +597,7 @@ class _Compiler:
         for name, text in let.items():
             path = (*place.path, "let", name)
             self.expression_chars += len(text) * place.items
+            self.names_read.update(_NAME.findall(text))
             if name in scope:
                 self._problem(path, f"the name {name!r} is already used; choose another one")
                 continue
@@ -654,6 +674,7 @@ class _Compiler:
         """Return the parsed text; None after a problem."""
         scope = place.scope
         self.expression_chars += len(text) * place.items
+        self.names_read.update(_NAME.findall(text))
         if parse is parse_template:  # a whole answer is too long for a claim
             scope = {name: each for name, each in scope.items() if name != "answer"}
         try:

@@ -174,7 +174,7 @@ def _as_literal(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else f"'{str(value)[:_MAX_VALUE_CHARS]}'"
+    return f"{value:g}" if isinstance(value, int | float) else f"'{str(value)[:_MAX_VALUE_CHARS]}'"
 
 
 _BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -520,6 +520,9 @@ def _compared(sign: _Token, left: Expression, right: Expression) -> Expression:
         message = f"cannot compare {type_name(left.type)} with {type_name(right.type)}; use number(...) or date(...)"
         raise ExpressionError(message, right.offset)
     kind = kinds.pop()
+    for each in (left, right):
+        if each.constant is not None and _KEYS[kind](each.constant) is None:
+            raise ExpressionError(f"nothing equals {each.constant!r}; use given(...) or not given(...)", each.offset)
     if sign.text not in ("==", "!=") and kind not in (Scalar.NUMBER, Scalar.DATE):
         raise ExpressionError(f"`{sign.text}` compares numbers or dates; use number(...) or date(...)", sign.offset)
     key, compare = _KEYS[kind], _COMPARE_DATES[sign.text] if kind is Scalar.DATE else _COMPARE[sign.text]

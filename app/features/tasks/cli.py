@@ -32,10 +32,10 @@ from app.engine.text_judging import runtime_with_pages
 from app.settings import Settings
 from judges.analysis.task_tests.leaves import not_judged
 from judges.errors import JudgeNotLoadable
+from judges.llm.providers import LEXICAL
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
-
-LEXICAL = "lexical"
+from judges.result import LEXICAL_NOTICE
 
 
 def test_judge(
@@ -119,6 +119,8 @@ async def _run_test(
         runtime = await stack.enter_async_context(open_runtime(settings, catalogue=JudgeCatalogue()))
         if pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, pages))
+        if settings.model == LEXICAL:
+            stderr_console().print(LEXICAL_NOTICE, markup=False)
         base, report = await model_test(runtime, judge, answer, settings.model, on_stage=stderr_console().print_line)
         return base.result, report
 

@@ -297,3 +297,16 @@ def test_values_are_converted_to_their_types():
 def test_missing_values_have_their_defaults():
     assert fill(Operas, "I could not find anything, sorry.") == Operas()
     assert fill(Hotel, "Name: Lindenhof\nRooms: many") == Hotel(name="Lindenhof")
+
+
+@pytest.mark.parametrize(
+    ("claim", "page"),
+    [
+        ("Old pilot station", "An old pilot house. Two states met there."),
+        ("The report has 120 pages", "The report has 120 chapters."),
+        ("He had no notion of sources", "He had not heard of answers."),
+    ],
+)
+def test_words_that_look_like_common_ones_are_compared(claim: str, page: str):
+    found = lexical.closest(claim, page)
+    assert found is not None and {lexical.key(claim.split()[-1])} <= found[3]

@@ -552,3 +552,23 @@ async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: 
 def test_published_schema_is_that_of_the_models() -> None:
     published = (Path(__file__).parents[4] / "docs" / "task.schema.json").read_text("utf-8")
     assert json.loads(published) == task_schema(), "run `assay tasks show --schema > docs/task.schema.json`"
+
+
+def test_fields_that_nothing_reads_are_named():
+    task = """
+format: 1
+description: Who lived there?
+fields:
+  name: the name
+  born: the year of birth
+  films: {list_of: {title: text, length: number}}
+rubric:
+  parallel:
+    given: {check: given(name)}
+    films:
+      for_each: films
+      as: film
+      max: 3
+      each: {claim: "{film.title} is a film by {name}"}
+"""
+    assert compile_task(task).unread_fields == ("born", "films.length")

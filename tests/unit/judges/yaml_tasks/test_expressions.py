@@ -99,6 +99,7 @@ def test_item_counts_from_one_and_is_empty_outside_of_the_list(number: int, name
 @pytest.mark.parametrize(
     ("text", "offset", "message"),
     [
+        ("name == ''", 8, "nothing equals ''"),
         ("nme == 'x'", 0, "no field 'nme' (did you mean 'name'?); the fields here are name, year"),
         ("best.prise == 'x'", 5, "best has no field 'prise' (did you mean 'price'?); it has name, price, hours, urls"),
         ("__import__('os')", 0, "no function '__import__'; the functions are contains, count"),
@@ -267,3 +268,16 @@ def test_values_are_read_in_linear_time(piece: str) -> None:
         read(piece * (MAX_CHARS // len(piece)))
     spaced_words(piece * (200_000 // len(piece)))
     assert process_time() - started < 5
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("day == '2025-08-17'", "'16 August 2025' == '2025-08-17'"),
+        ("weight<=limit and  not sold", "3.5<=4 and not true"),
+        ("given(best.price) or count(gauges.hours) > 1", "given(none) or count([96, none]) > 1"),
+        ("'x' in tags", "'x' in []"),
+    ],
+)
+def test_a_condition_is_written_with_the_values_of_its_fields(text: str, written: str) -> None:
+    assert parse_condition(text, SCOPE).written(VALUES) == written
