@@ -60,7 +60,7 @@ _TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "０１２３４５６７８９", "01
 
 _URL = r"<?(?:https?://|www\.)"
 _ENTRY = re.compile(
-    r"(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?(?:<a [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
+    r"[ \t>]{0,20}(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?(?:<a [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
     r"(?:\\?\[\^(?P<note>[^\[\]\n]{1,100})\](?P<note_colon>[:：])?"
     r"|\\?\[?[\[【［〔](?:source|ref|reference|citation|quelle|fuente|fonte|来源|引用)?[\s:#_-]{0,2}(?P<square>\d{1,4})(?:†[^\]】\n]{0,80})?\\?[\]】］〕]\]?(?P<colon>[:：])?"
     r"|\\?[\[【](?P<label>@?[A-Za-z][\w.:+ -]{1,40})\\?[\]】](?![(\[])[:：]?"
@@ -85,7 +85,6 @@ _ANY_MARK = re.compile(
 )
 _SOURCE_LINE = re.compile(rf"\n[ \t>]*(?:[-*+•][ \t]+)?{SOURCE_LABEL.pattern}", re.I)
 _TAG_ONLY = re.compile(r"\s*</?[A-Za-z][^<>\n]{0,300}>\s*")
-_INDENT = re.compile(r"[ \t>]{0,20}")
 _BULLET = re.compile(r"[-*+•·][ \t]+|\d{1,4}[.)][ \t]+")
 
 
@@ -271,7 +270,7 @@ class _Reader:
             self._close_run(at_end=True)
             self._open = None
             match = _ENTRY.match(self._text, line.content, line.end)
-            if self._is_title(line.content, line.end):
+            if self._is_title(line, following):
                 self._begin(line, line.level)
             elif self._region is not None and match is not None and match["square"] is not None:
                 self._add(match, line)
@@ -282,7 +281,7 @@ class _Reader:
         if label is not None and self._urls(label.end(), line.end):
             self._begin(line, _LABEL_LEVEL)
             start = label.end()
-        elif self._is_label(line, following):
+        elif self._is_title(line, following):
             self._close_run(at_end=True)
             self._begin(line, _LABEL_LEVEL)
             self.titles.append((line.start, line.end))
@@ -300,22 +299,19 @@ class _Reader:
         self._title, self._region, self._open = title, level, None
         self._place += 1
 
-    def _is_title(self, start: int, end: int) -> bool:
-        if end - start > _MAX_HEADING_CHARS:
+    def _is_title(self, line: Line, following: Line | None) -> bool:
+        """Return whether a line is the title of a list: a heading, or for example ``**Sources**``."""
+        if line.end - line.content > _MAX_HEADING_CHARS or line.kind is LineKind.TABLE:
             return False
-        return _TITLE.fullmatch(_HTML_TAG.sub("", self._text[start:end]).strip().rstrip("#").strip()) is not None
-
-    def _is_label(self, line: Line, following: Line | None) -> bool:
-        """Return whether a line without a heading marker is the title of a list, for example ``**Sources**``."""
-        written = self._text[line.content : min(line.end, line.content + _MAX_HEADING_CHARS)]
-        written = _HTML_TAG.sub("**", written).strip()
-        if line.end - line.content > _MAX_HEADING_CHARS or following is None or line.kind is LineKind.TABLE:
-            return False
-        if "[" in written:  # a footnote that is called "note"
-            return False
-        marked = written.endswith((":", "：", "**", "__", ">")) or line.after_blank
-        marked = marked or self._entry_at(following, following.start) is not None
-        return marked and _TITLE.fullmatch(written) is not None
+        is_heading = line.kind is LineKind.HEADING
+        written = _HTML_TAG.sub("" if is_heading else "**", self._text[line.content : line.end]).strip()
+        if not is_heading:
+            if following is None or "[" in written:  # a footnote that is called "note"
+                return False
+            is_marked = written.endswith((":", "：", "**", "__", ">")) or line.after_blank
+            if not is_marked and _ENTRY.match(self._text, following.start, following.end) is None:
+                return False
+        return _TITLE.fullmatch(written.rstrip("#").strip()) is not None
 
     # Entries
 
@@ -327,12 +323,8 @@ class _Reader:
             first += 1
         return found
 
-    def _entry_at(self, line: Line, start: int) -> re.Match[str] | None:
-        quote = _INDENT.match(self._text, start, line.end)
-        return _ENTRY.match(self._text, quote.end() if quote is not None else start, line.end)
-
     def _read_in_region(self, line: Line, start: int) -> None:
-        match = self._entry_at(line, start)
+        match = _ENTRY.match(self._text, start, line.end)
         if match is not None and self._is_entry(match, line):
             self._add(match, line)
             return
@@ -356,23 +348,19 @@ class _Reader:
     def _continues(self, line: Line) -> bool:
         if self._open is None or line.kind in {LineKind.TABLE, LineKind.HEADING}:
             return False
-        at = line.start
-        written = self._text[at : min(line.end, at + 300)]
+        written = self._text[line.start : min(line.end, line.start + 300)]
+        is_open = not self._urls(self._open.start, self._open.end)
         if line.kind is LineKind.ITEM:
-            open_ended = not self._urls(self._open.start, self._open.end)
             return self._open.key is not None and (
-                written[:2].isspace() or (open_ended and bool(self._urls(at, line.end)))
+                written[:2].isspace() or (is_open and bool(self._urls(line.start, line.end)))
             )
-        lone = _IS_URL.match(written.strip().removeprefix("URL:").strip()) is not None
-        if (
-            self._open.key is None
-            and not written[:2].isspace()
-            and (self._urls(at, line.end) or _DATED.search(written))
-        ):
-            return not self._urls(self._open.start, self._open.end)
-        if line.after_blank:
-            return (lone and not self._urls(self._open.start, self._open.end)) or written[:2].isspace()
-        return True
+        if written[:2].isspace():
+            return True
+        if self._open.key is None and (self._urls(line.start, line.end) or _DATED.search(written)):
+            return is_open
+        return not line.after_blank or (
+            is_open and _IS_URL.match(written.strip().removeprefix("URL:").strip()) is not None
+        )
 
     def _is_entry(self, match: re.Match[str], line: Line) -> bool:
         """Return whether a numbered line in a reference section is an entry and not a sentence with a mark."""
@@ -383,7 +371,7 @@ class _Reader:
         return _HAS_MARK.search(self._text, match.end(), min(line.end, match.end() + 2_000)) is None
 
     def _read_outside(self, line: Line) -> None:
-        match = self._entry_at(line, line.start)
+        match = _ENTRY.match(self._text, line.start, line.end)
         if match is None:
             if self._open is not None and self._continues_outside(line, self._open):
                 self._open.end = line.end
