@@ -134,11 +134,11 @@ _TAG = re.compile(
     re.I,
 )
 _SUPERSCRIPT = re.compile(r"[⁰¹²³⁴-⁹]{1,4}(?:\s?[⁻,˒ʼ·‧،⸴﹐᛫–-]\s?[⁰¹²³⁴-⁹]{1,4})*")
-_CIRCLED = re.compile(rf"(?<=[^\s:：;；,，、(（])[{CIRCLED}]{{1,20}}")
+_CIRCLED = re.compile(rf"(?<=[^\s:：;；,，、(（])[{CIRCLED}](?:[,，、]?[{CIRCLED}]){{0,20}}")
 _EXPONENT = re.compile(
     r"(?:(?<![^\W_])(?:10|log|sin|cos|Adj\.? R)|[)\]}]|[₀-₉⁻⁺^]|(?<![^\W_])(?<![.\d°])(?<!\d )[a-zA-Zα-ωΑ-Ω])\Z"
 )
-_SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<![.°])(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|[a-zA-Zα-ωΑ-Ω])|[米里])\Z")
+_SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<![.°])(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|s)|[米里])\Z")
 _PROSE_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]\Z|[A-Za-z一-龥]{3,}[)）]\Z")
 _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
 _OF_PRODUCT = re.compile(
@@ -157,9 +157,11 @@ _CITE = re.compile(
     re.I,
 )
 _PAGE = re.compile(
-    r"(?:\b(?:pp?\.?|pages?|seiten?|S\.|slides?|sheets?|folien?)|第)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?!\w)", re.I
+    r"(?:\b(?:pp?\.?|pages?|seiten?|S\.|slides?|sheets?|folien?)=?|第|(?<=[fx]):)\s?(\d{1,5}(?:\s?[-–—]\s?\d{1,5})?)(?![A-Za-z\d])",
+    re.I,
 )
 _DOCUMENT = re.compile(r"[^\s/:†#][^/:†#]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub)", re.I)
+_DOCUMENT_KEY = re.compile(rf"({_DOCUMENT.pattern})(?:[†#:].*|\s{{0,3}}{_PAGE.pattern})?", re.I)
 _PLAIN = re.compile(
     r"(?P<before>[^\W\d_]{1,30}|(?<!\d)(?:19|20)\d\d|\d(?= \d{1,3}(?:, ?\d{1,3}){0,8} ?\|)|[)）\]”\"'’%»」』*_])"
     r"(?:[.!?。！？；][”\"'’»」』*_]{0,3}(?P<glued>\d{1,3}(?:[,，]\s?\d{1,3}){0,8})(?=\s|$|[|)）<一-龥])"
@@ -256,14 +258,15 @@ class _MarkFinder:
         """Return the entries of keys such as ``S1, S2``, and of names of documents; empty if there is none."""
         keys = [each.strip() for each in re.split("[,;，；、]", body) if not _PAGE.fullmatch(each.strip())]
         targets = tuple(self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
-        if any(_DOCUMENT.fullmatch(key) for key in keys):  # other parts name a place in the document
+        if any(map(_DOCUMENT_KEY.fullmatch, keys)):  # other parts name a place in the document
             return tuple(each for each in targets if each is not None)
         return _if_any(targets)
 
     def _document(self, name: str, at: int) -> Entry | None:
-        name = name.partition("†")[0]
-        if not _DOCUMENT.fullmatch(name):
+        document = _DOCUMENT_KEY.fullmatch(name)
+        if document is None:
             return None
+        name = document[1]
         entry = Entry(label_key(name), at, at, at, -1, "document", title=name)
         return self._references.find(label_key(name), 0) or self._documents.setdefault(name, entry)
 
@@ -318,7 +321,11 @@ class _MarkFinder:
         """Read circled digits behind a word, if the list of sources has their numbers. Others enumerate."""
         if "sup" not in self._references.forms:
             return ()
-        return _if_all(tuple(self._references.find(circled_number(each), match.start()) for each in match[0]))
+        return _if_all(
+            tuple(
+                self._references.find(circled_number(each), match.start()) for each in re.sub("[,，、]", "", match[0])
+            )
+        )
 
     def parenthesis(self, match: re.Match[str]) -> Targets:
         """Read ``(3)`` if the numbered list has this form, or if it is the only form of numbers in the text."""

@@ -120,6 +120,30 @@ URLS = {
     "https://a.example/C♯": ["https://a.example/C♯"],
     "‹https://a.example/x›، https://b.example/y؟": [A, B],
     "https://a.example/x｜https://b.example/y": [A, B],
+    # without a scheme
+    "See example.com/pricing, or docs.example.org/a_b?c=d#e.": [
+        "https://example.com/pricing",
+        "https://docs.example.org/a_b?c=d#e",
+    ],
+    "Source: nasa.gov; 来源：example.com。": ["https://nasa.gov", "https://example.com"],
+    "and/or, node.js/npm, ASP.NET/MVC, v2.1/beta, main.rs/lib, e.g./i.e., 1.5/2.0, a@example.com/x, path/to.com/x": [],
+    "Provider: Booking.com": [],
+    # identifiers
+    "(doi:10.1000/xyz.123), DOI 10.1016/S0140-6736(20)30183-5.": [
+        "https://doi.org/10.1000/xyz.123",
+        "https://doi.org/10.1016/S0140-6736(20)30183-5",
+    ],
+    "arXiv:2506.21506v2 and arxiv: math.GT/0309136": [
+        "https://arxiv.org/abs/2506.21506v2",
+        "https://arxiv.org/abs/math.GT/0309136",
+    ],
+    "PMID: 12345678, PMCID: PMC7095418, RFC 9110": [
+        "https://pubmed.ncbi.nlm.nih.gov/12345678/",
+        "https://pmc.ncbi.nlm.nih.gov/articles/PMC7095418/",
+        "https://www.rfc-editor.org/rfc/rfc9110",
+    ],
+    "[doi:10.1000/abc](https://doi.org/10.1000/abc)": ["https://doi.org/10.1000/abc"],
+    "version 10.1000/3, PMID control, PMC budget, RFC process, RFC 99999, arXiv:abc, doi:foo, 10.5/kg": [],
     # not URLs
     "https://": [],
     "http:///x": [],
@@ -181,6 +205,30 @@ def test_footnote_ends_before_unindented_text() -> None:
 
 def test_label_is_truncated_to_a_maximum_length() -> None:
     assert only_citation(f"[{'a' * 1000}](https://a.example/x)").label == "a" * 300
+
+
+@pytest.mark.parametrize(
+    ("text", "url", "full"),
+    [
+        ("https://a.example/annual-rep...", "https://a.example/annual-rep", "https://a.example/annual-report.pdf"),
+        ("(https://a.example/annual-rep…).", "https://a.example/annual-rep", "https://a.example/annual-report.pdf"),
+        ("[a](https://a.example/annual-rep...)", "https://a.example/annual-rep", "https://a.example/annual-report"),
+        ("https://a.example/…/islands.html", "https://a.example/", "https://a.example/2026/islands.html"),
+        ("https://a.example/Mercury_(pla", "https://a.example/Mercury_(pla", "https://a.example/Mercury_(planet)"),
+        ("[label](https://a.example/annu", "https://a.example/annu", "https://a.example/annual"),
+    ],
+)
+def test_url_that_is_cut_off_is_truncated_unless_one_other_completes_it(text: str, url: str, full: str) -> None:
+    found = only_citation(text)
+    assert (found.url, found.truncated) == (url, True)
+    assert {(each.url, each.truncated) for each in citations(f"<{full}>\n\n{text}")} == {(full, False)}
+    ambiguous = citations(f"<{full}> <{full.replace('l', 'll').replace('2026', '2025')}> {text}")
+    assert (ambiguous[-1].url, ambiguous[-1].truncated) in {(url, True), (full, False)}
+
+
+def test_ellipsis_after_a_space_and_between_versions_cuts_nothing() -> None:
+    found = citations("https://a.example/x ... https://a.example/compare/v1.0...v2.0 https://a.example/x(1)")
+    assert not any(each.truncated for each in found)
 
 
 def test_url_beyond_the_length_limit_is_not_a_citation() -> None:

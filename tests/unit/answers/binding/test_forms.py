@@ -31,6 +31,25 @@ def bound(report: str) -> list[tuple[str, str | None, str]]:
     ]
 
 
+DOCUMENTS = {
+    "[report.pdf, p. 15]": ("report.pdf", "15"),
+    "[report.pdf p.15]": ("report.pdf", "15"),
+    "[report.pdf:15]": ("report.pdf", "15"),
+    "[Annual Report 2024.docx, pp. 3–4]": ("Annual Report 2024.docx", "3–4"),
+    "(see data.xlsx, sheet 2)": ("data.xlsx", "2"),
+    "【年报.pdf，第15页】": ("年报.pdf", "15"),
+    "【report.pdf†L1-L5】": ("report.pdf", ""),
+}
+
+
+@pytest.mark.parametrize("mark", DOCUMENTS)
+def test_documents_are_sources_and_their_pages_are_kept(mark: str) -> None:
+    [found] = (binding := bind(f"It rained {mark}.\n")).marks
+    assert (binding.sources[found.source or 0].title, found.page) == DOCUMENTS[mark]
+    [found] = (binding := bind(f"It rained {mark}.\n\n## Sources\n\n- {DOCUMENTS[mark][0]}: {A}\n")).marks
+    assert (binding.sources[found.source or 0].url, found.page) == (A, DOCUMENTS[mark][1])
+
+
 REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
     "circled digits": (
         "It opened in 1998①. It has two halls②③.\n\n① https://a.example/1\n② https://a.example/2\n③ https://a.example/3\n",

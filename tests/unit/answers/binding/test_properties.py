@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from itertools import pairwise
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -80,6 +81,26 @@ def test_generated_report_is_bound_as_constructed(seed: int) -> None:
         for mark in binding.marks
     ] == truth
     assert all(source.title == f"Title {number}" for number, source in enumerate(binding.sources, 1))
+
+
+_FORMS = [
+    "Gauge {n} weighs {n} kg [{m}]. ",
+    "- Height {n}: {n} m\n- Source: https://a.example/{n}\n\n",
+    "The pump {n} moves {n} l/s ([site](https://b.example/{n})). \n\n",
+    "1. Fact {n} is {n}.\n   - Source: [site](https://c.example/{n})\n",
+    "It cost {n} (doi:10.1000/a{n}b). \n\n",
+]
+
+
+def test_five_thousand_citations_take_less_than_three_seconds() -> None:
+    """Measures CPU time, which does not depend on the load. It takes 1 s."""
+    facts = "".join(_FORMS[n % 5].format(n=n, m=n % 300 + 1) for n in range(5_000))
+    text = facts + "\n## References\n\n" + "".join(f"[{m}] https://r.example/{m} - Title {m}\n" for m in range(1, 301))
+    started = process_time()
+    binding = bind(text)
+    assert process_time() - started < 3
+    assert len(binding.marks) == 5_000
+    assert not binding.unbound()
 
 
 def test_more_marks_than_the_limit_are_an_error() -> None:
