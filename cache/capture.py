@@ -235,6 +235,17 @@ class Capture:
         return None if key == self.key else key
 
 
+class Renderer(Protocol):
+    """Renders HTML that is already known."""
+
+    async def render(self, url: str, html: bytes) -> Observation:
+        """Render HTML as the page at ``url``. All its requests fail: nothing is loaded from the network.
+
+        Raises:
+            BrowserUnavailable: this machine has no usable browser.
+        """
+
+
 class Capturer(Protocol):
     """Captures URLs. Concurrent calls are allowed.
 

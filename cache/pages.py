@@ -35,9 +35,10 @@ from cache.capture import (
     Evidence,
     Observation,
     PageKind,
+    Renderer,
 )
 from cache.capture_index import CaptureIndex, capture_to_bytes
-from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
+from cache.errors import BlobCorrupt, BlobMissing, BrowserUnavailable, CacheError, NoEvidence
 from cache.image_jobs import run_image_job
 from cache.pacing import Askers, SlowHosts
 from cache.page_text.screenshot_parts import screenshot_parts
@@ -293,6 +294,7 @@ class PageCache:
         locks: CaptureLocks | None = None,
         archive: Archive | None = None,
         slow_hosts: SlowHosts | None = None,
+        renderer: Renderer | None = None,
     ) -> None:
         """Create a page cache.
 
@@ -308,6 +310,7 @@ class PageCache:
             locks: Capture locks, shared by all processes that use the index.
             archive: Searched if a page cannot be captured and has no stored evidence.
             slow_hosts: Record of hosts that timed out.
+            renderer: Renders supplied HTML. Without one, its text is read as it is.
         """
         self._capturer = capturer
         self._blobs = blobs
@@ -316,6 +319,7 @@ class PageCache:
         self._recorder = CaptureRecorder(blobs, index, new_id)
         self._locks = locks or NoCaptureLocks()
         self._archive = archive
+        self._renderer = renderer
         self.slow_hosts = slow_hosts or SlowHosts()
         """Hosts that timed out in captures of this instance."""
         self._askers = Askers()
@@ -444,6 +448,42 @@ class PageCache:
             # The page existed and the stored copy was lost, so ``gone`` must be False: it is a fault, not a finding.
             detail = f"the stored copy is damaged, and a new capture ended with {recaptured.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
+
+    async def rendered(self, supplied: Capture) -> Capture:
+        """Return a capture of the rendered HTML of a supplied page, from the first call on always the same.
+
+        It is the capture itself if it has no HTML, there is no browser, or nothing is visible without a network.
+
+        Raises:
+            BlobError, IndexFailed: a failure of this service.
+        """
+        html = supplied.blobs.get("html")
+        if html is None or self._renderer is None or supplied.screenshot_names:
+            return supplied
+        key = f"rendered:{html.sha256}:{canonical_key(supplied.url)}"
+        known = await self._index.find(key, supplied.owner)
+        if known is not None and known.is_evidence and known.owner == supplied.owner:
+            return known
+        [body] = await self._blobs.get_all([html.sha256])
+        try:
+            seen = await self._renderer.render(supplied.url, body)
+        except BrowserUnavailable as error:
+            _log.warning("supplied page not rendered", url=supplied.url, detail=str(error))
+            return supplied
+        if not seen.is_evidence:
+            return supplied
+        seen = replace(
+            seen,
+            html=body,
+            title=supplied.title or seen.title,
+            final_url=None,
+            chain=(),
+            http_status=None,
+            headers={},
+            source=supplied.source,
+            provenance=supplied.provenance,
+        )
+        return await self._recorder.store(supplied.url, key, seen, owner=supplied.owner, synced=False)
 
     async def stored(self, url: str, *, owner: str | None = None) -> Capture | None:
         """Return the stored capture of a page, of any age and outcome, or None. Captures nothing.

@@ -449,7 +449,7 @@ class AnswerPages:
             try:
                 capture = None if self._forbidden.find(url) else self._preferred(url) or await self._get(url)
                 if capture is not None:
-                    by_url[url] = capture
+                    by_url[url] = await self._rendered(self._fallback(url, capture) or capture)
             except BrowserUnavailable:
                 raise
             except CacheError as error:
@@ -467,7 +467,7 @@ class AnswerPages:
             raise unavailable
         for url in urls:
             if url in by_url:
-                self._keep(self._fallback(url, by_url[url]) or by_url[url])
+                self._keep(by_url[url])
 
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture.
@@ -481,8 +481,16 @@ class AnswerPages:
             supplied = self._fallback(url, missing.capture)
             if supplied is None or missing.outcome is CaptureOutcome.FORBIDDEN:
                 raise
+        supplied = await self._rendered(supplied)
         self._keep(supplied)
         return await self._pages.evidence(supplied)
+
+    async def _rendered(self, capture: Capture) -> Capture:
+        """Return the rendered capture of a supplied page, and any other capture as it is."""
+        if capture.source is not CaptureSource.SUPPLIED:
+            return capture
+        rendered = self._supplied[canonical_key(capture.url)] = await self._pages.rendered(capture)
+        return rendered
 
     def _fallback(self, url: str, capture: Capture | None) -> Capture | None:
         """Return the supplied page to use instead of a capture that is not evidence; None if there is none."""
@@ -521,6 +529,7 @@ class AnswerPages:
     async def _evidence_for(self, url: str) -> Evidence:
         evidence, known = None, self.used_capture(url) or self._preferred(url)
         if known is not None:
+            known = await self._rendered(known)
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
                 evidence = await self._pages.evidence(known)
         try:

@@ -159,6 +159,7 @@ async def open_runtime(
             locks=locks,
             archive=_archive(settings, proxy, pacing, clock),
             slow_hosts=SlowHosts(pages_per_host=settings.max_pages_per_host),
+            renderer=capturer if isinstance(capturer, RoutedCapturer) else None,
         )
         stack.push_async_callback(pages.aclose)
         provider_status, shared = (None, None) if sharing is None else (sharing.provider_status, sharing.replies)
@@ -281,18 +282,13 @@ def _capturer(
         return NoBrowser(f"{browser.problem or f'no Chromium or Chrome in {searched}'}. {INSTALL_BROWSER}")
     exempt_hosts = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
-        PacedCapturer(
-            BrowserCapturer(
-                program,
-                proxy,
-                semaphore=nullcontext(),  # the routed capturer limits the captures of all browsers
-                allow_unsandboxed=settings.browser_unsandboxed,
-                contact=settings.contact,
-                uid=DEFAULT_UID + 1,
-            ),
-            pace,
-            interval_s=settings.host_gap_s,
-            is_exempt=exempt_hosts.__contains__,
+        BrowserCapturer(
+            program,
+            proxy,
+            semaphore=nullcontext(),  # the routed capturer limits the captures of all browsers
+            allow_unsandboxed=settings.browser_unsandboxed,
+            contact=settings.contact,
+            uid=DEFAULT_UID + 1,
         )
         for program in programs
     ]
@@ -301,11 +297,16 @@ def _capturer(
     probe = HttpCapturer(
         proxy, semaphore=probe_slots, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact
     )
-    paced = PacedCapturer(probe, pace, interval_s=settings.host_gap_s, is_exempt=exempt_hosts.__contains__)
+    capturers: tuple[Capturer, ...] = (probe, *browsers)
+    paced_probe, *paced = (
+        PacedCapturer(each, pace, interval_s=settings.host_gap_s, is_exempt=exempt_hosts.__contains__)
+        for each in capturers
+    )
     return RoutedCapturer(
-        *browsers,
-        sibling_probe=SiblingProbe(paced),
+        *paced,
+        sibling_probe=SiblingProbe(paced_probe),
         limit=limits.pages,
+        renderer=browsers[0],
         global_slot=_shared_host_slots(settings, sharing),
     )
 

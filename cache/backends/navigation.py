@@ -215,6 +215,7 @@ class Navigation:
 
     Attributes:
         take_all_bodies: Take every response as bytes, even if it is declared as HTML.
+        content: HTML that is rendered in the place of a response. No request of the page is sent.
         body_taken: Set when a response was taken as bytes.
         navigated_again: Set when the page navigates by itself before ``block_navigation``.
         document_ready: Set when the requested document is shown or taken, or when it failed (see ``load_error``).
@@ -228,6 +229,7 @@ class Navigation:
     devtools: DevTools
     requests: RequestTracker
     take_all_bodies: bool = False
+    content: bytes | None = None
     chain: list[str] = field(default_factory=list)
     response: DocumentResponse | None = None
     failure: CaptureFailure | None = None
@@ -247,8 +249,8 @@ class Navigation:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @classmethod
-    async def attach(cls, devtools: DevTools) -> Navigation:
-        navigation = cls(devtools, RequestTracker(devtools))
+    async def attach(cls, devtools: DevTools, content: bytes | None = None) -> Navigation:
+        navigation = cls(devtools, RequestTracker(devtools), content=content)
         devtools.on("Fetch.requestPaused", navigation._on_paused)
         devtools.on("Page.frameNavigated", navigation._on_navigated)
         devtools.on("Network.dataReceived", navigation._on_data)
@@ -258,7 +260,7 @@ class Navigation:
             devtools.send("Page.enable"),
             devtools.send("Performance.enable"),  # cannot be enabled while a script runs
             devtools.send("Network.enable", {"maxTotalBufferSize": 0, "maxResourceBufferSize": 0}),
-            devtools.send("Fetch.enable", {"patterns": _DOCUMENT_REQUESTS}),
+            devtools.send("Fetch.enable", {"patterns": _DOCUMENT_REQUESTS if content is None else _ALL_REQUESTS}),
         )
         return navigation
 
@@ -337,7 +339,9 @@ class Navigation:
 
     async def _handle_paused(self, event: dict[str, Any]) -> None:
         try:
-            if event["frameId"] != self.devtools.main_frame:
+            if self.content is not None:
+                await self._on_request_of_content(event, self.content)
+            elif event["frameId"] != self.devtools.main_frame:
                 await self._on_frame_request(event)
             elif "responseStatusCode" in event:
                 await self._on_response(event)
@@ -376,6 +380,18 @@ class Navigation:
             self.document_ready.clear()
             self.navigated_again.set()
         await self._continue(event)
+
+    async def _on_request_of_content(self, event: dict[str, Any], content: bytes) -> None:
+        """Answer the first request with the content, and let all others fail."""
+        if self.response is not None or event["frameId"] != self.devtools.main_frame:
+            await self._abort(event)
+            return
+        url = self.target = str(event["request"]["url"])
+        self.chain.append(url)
+        self.response = DocumentResponse(url=url, status=200, headers={"content-type": "text/html; charset=utf-8"})
+        self._request = self._answered_request = str(event.get("networkId", ""))
+        self.block_navigation()
+        await self._render_as_html(event, self.response, content)
 
     async def _on_response(self, event: dict[str, Any]) -> None:
         headers = {str(entry["name"]).lower(): str(entry["value"]) for entry in event.get("responseHeaders", ())}

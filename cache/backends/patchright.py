@@ -36,7 +36,7 @@ from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
 from cache.confinement.own_network import PORTS
 from cache.confinement.privileges import DEFAULT_UID
-from cache.egress.proxy import EgressProxy, ProxyPort
+from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
 from cache.pacing import time_limit
 from cache.page_scripts import script
@@ -139,6 +139,13 @@ class BrowserCapturer:
         await self._pool.ensure_started()
 
     async def capture(self, url: str) -> Observation:
+        return await self._captured(url, None)
+
+    async def render(self, url: str, html: bytes) -> Observation:
+        """Render HTML as the page at ``url``, without a network. See ``cache.capture.Renderer``."""
+        return await self._captured(url, html)
+
+    async def _captured(self, url: str, content: bytes | None) -> Observation:
         async with self._semaphore:
             began = time.monotonic()
             limit_s, late = time_limit(self._deadline_s)
@@ -155,7 +162,7 @@ class BrowserCapturer:
             if refusal is not None:
                 return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             # A host that does not exist or is denied needs no browser, which takes a second of CPU time to start.
-            denied = await self._proxy.refusal_of(url)
+            denied = await self._proxy.refusal_of(url) if content is None else None
             if denied is not None:
                 failure = failure_from_refusal(denied)
                 seen = replace(
@@ -167,14 +174,14 @@ class BrowserCapturer:
                     chain=(url,),
                 )
             else:
-                seen = await self._visit_with_retry(initial, began + limit_s)
+                seen = await self._visit_with_retry(initial, began + limit_s, content)
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:
         """Close all browsers."""
         await self._pool.aclose()
 
-    async def _visit_with_retry(self, initial: Observation, deadline: float) -> Observation:
+    async def _visit_with_retry(self, initial: Observation, deadline: float, content: bytes | None) -> Observation:
         """Visit the URL. Retry once in a new page.
 
         The retry follows a lost browser or page, or a script that needs the real clock.
@@ -184,7 +191,7 @@ class BrowserCapturer:
         for _ in range(_ATTEMPTS):
             try:
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    return await self._visit(initial, deadline - _MARGIN_S, real_clock=real_clock)
+                    return await self._visit(initial, deadline - _MARGIN_S, content, real_clock=real_clock)
             except TimeoutError:
                 return initial
             except PageLost as lost:
@@ -196,7 +203,9 @@ class BrowserCapturer:
                 return replace(initial, outcome=CaptureOutcome.TOO_LARGE, detail="the page took too much memory")
         return seen
 
-    async def _visit(self, initial: Observation, deadline: float, *, real_clock: bool) -> Observation:
+    async def _visit(
+        self, initial: Observation, deadline: float, content: bytes | None, *, real_clock: bool
+    ) -> Observation:
         async with (
             self._pool.lease() as lease,
             lease.browser.memory_limiter.monitor(),
@@ -207,7 +216,8 @@ class BrowserCapturer:
             versions = {**initial.versions, "browser": lease.browser.browser.version, "sandbox": sandbox}
             reading_s = min(READING_S, self._deadline_s / 4)
             try:
-                async with _open_page(lease, proxy_port) as page, page.until_crash():
+                proxy_url = proxy_port.url if content is None else _DISCARD_PROXY
+                async with _open_page(lease, proxy_url) as page, page.until_crash():
                     seen = replace(initial, versions=versions)
                     visit = Visit(
                         page,
@@ -217,6 +227,7 @@ class BrowserCapturer:
                         reading_s,
                         real_clock=real_clock,
                         max_height_px=self._max_height_px,
+                        content=content,
                     )
                     return await visit.run()
             except PageLost as lost:
@@ -318,13 +329,13 @@ def _launch_error(executable: Path, failed: Error) -> BrowserUnavailable:
 
 
 @asynccontextmanager
-async def _open_page(lease: BrowserLease[_RunningBrowser], proxy_port: ProxyPort) -> AsyncIterator[_OpenPage]:
-    """Open a page in its own context. All its traffic goes through the proxy port."""
+async def _open_page(lease: BrowserLease[_RunningBrowser], proxy_url: str) -> AsyncIterator[_OpenPage]:
+    """Open a page in its own context. All its traffic goes through the proxy."""
     context: BrowserContext | None = None
     try:
         with _library_errors():
             context = await lease.browser.browser.new_context(
-                proxy={"server": proxy_port.url, "bypass": "<-loopback>"},
+                proxy={"server": proxy_url, "bypass": "<-loopback>"},
                 viewport={"width": WIDTH_PX, "height": HEIGHT_PX},
                 locale="en-US",
                 user_agent=lease.browser.user_agent,

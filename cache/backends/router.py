@@ -24,9 +24,9 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from cache.backends.documents import read_html_safely
-from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Soft404Confidence
+from cache.capture import CaptureOutcome, Capturer, Observation, PageKind, Renderer, Soft404Confidence
 from cache.classify.quality import GONE_STATUSES
-from cache.errors import DocumentRejected
+from cache.errors import BrowserUnavailable, DocumentRejected
 from cache.pacing import FairLimit
 from cache.urls import canonical_key, host_and_port
 
@@ -201,6 +201,7 @@ class RoutedCapturer:
         sibling_probe: SiblingProbe | None = None,
         pages_per_host: int = 2,
         limit: FairLimit | None = None,
+        renderer: Renderer | None = None,
         global_slot: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -212,6 +213,7 @@ class RoutedCapturer:
             sibling_probe: Probes a random sibling URL if the page may be a soft 404.
             pages_per_host: Maximum number of concurrent captures per host.
             limit: Limit of concurrent captures, which replaces ``pages_per_host``.
+            renderer: Renders supplied HTML within this limit.
             global_slot: Acquires a slot for a host among all processes that capture.
             sleep: Waits before a retry.
         """
@@ -219,6 +221,7 @@ class RoutedCapturer:
         self._second = second
         self._sibling_probe = sibling_probe
         self._limit = limit or FairLimit(per_host=pages_per_host)
+        self._renderer = renderer
         self._global_slot = global_slot
         self._sleep = sleep
 
@@ -231,6 +234,13 @@ class RoutedCapturer:
         """Capture a URL with a single visit of the first capturer."""
         async with self._slot(url):
             return await self._first.capture(url)
+
+    async def render(self, url: str, html: bytes) -> Observation:
+        """Render supplied HTML as the page at ``url``. See ``cache.capture.Renderer``."""
+        if self._renderer is None:
+            raise BrowserUnavailable("no browser renders supplied pages")
+        async with self._limit.slot(("", 0)):
+            return await self._renderer.render(url, html)
 
     async def _capture_with_retries(self, url: str) -> Observation:
         observation = await self._first.capture(url)

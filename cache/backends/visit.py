@@ -78,6 +78,7 @@ class Visit:
         reading_s: Part of the time that is reserved for reading the page.
         real_clock: Use the real clock instead of a virtual one, because a script of the page waits for the clock.
         max_height_px: Height of the part of the page that is shown in screenshots, in CSS pixels.
+        content: HTML to render instead of what the URL returns.
     """
 
     page: Page
@@ -87,6 +88,7 @@ class Visit:
     reading_s: float = READING_S
     real_clock: bool = False
     max_height_px: int = MAX_GROWN_PX
+    content: bytes | None = None
     _loader: PageLoader = field(init=False)
     _pdfs: tuple[str, ...] = ()
     """Addresses of the PDFs that the page embeds."""
@@ -98,7 +100,9 @@ class Visit:
             PageLost: The browser or the page is lost.
             ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
         """
-        navigation, _ = await asyncio.gather(Navigation.attach(self.page), set_viewport(self.page, HEIGHT_PX))
+        navigation, _ = await asyncio.gather(
+            Navigation.attach(self.page, self.content), set_viewport(self.page, HEIGHT_PX)
+        )
         navigation.requests.on_flood = self.proxy_port.delay_refusals
         try:
             seen = await self._observe(navigation)

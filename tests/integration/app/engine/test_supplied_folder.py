@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cache.capture import EvidencePolicy
+from cache.errors import BrowserUnavailable
 from tests.integration.app.judged_folder import ANSWER, SCRIPT, AnswerFolder, stored_result
 
 VELLMAR, ARCHES = "https://towns.example/vellmar", "https://towns.example/arches"
@@ -20,13 +21,17 @@ INDEX = [{"url": VELLMAR, "text": YEAR}, {"url": ARCHES, "file": "arches.html", 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerFolder:
-    """Return a folder on a machine whose browser must not be used."""
+    """Return a folder on a machine without a browser."""
 
     async def no_browser(*_: object, **__: object) -> None:
-        raise AssertionError("a browser was started")
+        raise BrowserUnavailable("none is installed")
 
-    monkeypatch.setattr("cache.backends.patchright.BrowserCapturer.capture", no_browser)
-    monkeypatch.setattr("cache.backends.http.HttpCapturer.capture", no_browser)
+    async def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a page was opened")
+
+    monkeypatch.setattr("cache.backends.patchright.BrowserCapturer.render", no_browser)
+    monkeypatch.setattr("cache.backends.patchright.BrowserCapturer.capture", opened)
+    monkeypatch.setattr("cache.backends.http.HttpCapturer.capture", opened)
     return AnswerFolder(tmp_path)
 
 
