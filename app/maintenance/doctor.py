@@ -325,7 +325,7 @@ async def check_judges(settings: Settings) -> Check:
 
 
 def check_confinement(settings: Settings) -> Check:
-    """Say what separates task files and the browser from the service (docs/decisions/0029-confined-processes.md)."""
+    """Say what separates task files and the browser from the service (docs/decisions/0006-confined-task-files.md)."""
     landlock, problem = landlock_version(), user_change_problem(DEFAULT_UID)
     separated = f"Landlock {landlock}" if landlock else ""
     if not problem:
