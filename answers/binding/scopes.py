@@ -23,8 +23,8 @@ _MAX_SOURCES = 8
 _MAX_GROUP = 60
 """Most statements that share sources."""
 _LABEL_WORDS = re.compile(
-    r"(?:[\W\d_]|\b(?:sources?|see(?: also)?|via|from|references?|refs?|citations?|links?|urls?|and|quellen?|und"
-    r"|fuentes?|y|et)\b"
+    r"(?:[\W\d_]|(?<![^\W_])(?:sources?|see(?: also)?|via|from|references?|refs?|citations?|links?|urls?|and|quellen?"
+    r"|und|fuentes?|y|et)(?![^\W_])"
     r"|来源|來源|出处|出典|参考|引用|资料|参见|见|和)*",
     re.I,
 )

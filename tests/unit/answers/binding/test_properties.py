@@ -7,6 +7,7 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from time import process_time
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from answers.binding import MAX_MARKS, bind
 from answers.errors import TooManyParts
+from tests.unit.answers.binding.structures import Structures
 
 _PARTS = [
     "[1]", "[2, 3]", "[1-3]", "[^1]", "[^a]: ", "【3†L1-L2】", "¹", "²,³", "<sup>1</sup>", "(2)", "(Smith, 2020)", "Smith (2020)",
@@ -83,6 +85,29 @@ def test_generated_report_is_bound_as_constructed(seed: int) -> None:
     assert all(source.title == f"Title {number}" for number, source in enumerate(binding.sources, 1))
 
 
+TRANSFORMATIONS: dict[str, Callable[[str], str]] = {
+    "as it is": lambda text: text,
+    "CRLF": lambda text: text.replace("\n", "\r\n"),
+    "quoted": lambda text: "> " + text.replace("\n", "\n> "),
+    "in a fence": lambda text: f"```markdown\n{text}\n```\n",
+    "indented": lambda text: "  " + text.replace("\n", "\n  "),
+}
+
+
+@pytest.mark.parametrize("transformed", TRANSFORMATIONS.values(), ids=TRANSFORMATIONS)
+def test_sources_are_bound_by_structure(transformed: Callable[[str], str]) -> None:
+    for seed in range(30):
+        made = Structures(seed)
+        binding = bind(text := transformed(made.text))
+        found: dict[str, set[str | None]] = {}
+        for mark in binding.marks:
+            assert mark.source is not None
+            statement = text[mark.statement_start : mark.statement_end]
+            found.setdefault(statement, set()).add(binding.sources[mark.source].url)
+        assert found == made.truth, seed
+        assert not binding.unused()
+
+
 _FORMS = [
     "Gauge {n} weighs {n} kg [{m}]. ",
     "- Height {n}: {n} m\n- Source: https://a.example/{n}\n\n",
@@ -124,6 +149,7 @@ _CHILD = """
 import json, resource, sys, time
 from answers.binding import bind
 from answers.errors import TooManyParts
+from tests.unit.answers.binding.structures import Structures
 shapes, chars, max_cpu_s, max_sum_s, max_memory = json.load(sys.stdin)
 resource.setrlimit(resource.RLIMIT_AS, (max_memory, max_memory))
 for shape in shapes:
