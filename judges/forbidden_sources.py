@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -105,6 +105,11 @@ class ForbiddenSources:
             reasoning="\n".join(forbidden_text(url, entry.reason) for url, entry in found if entry is not None),
             penalized=any(entry.score < 0 for entry in entries),
         )
+
+
+def entries_json(entries: Iterable[ForbiddenSource]) -> list[dict[str, Any]]:
+    """Return entries as they are in results."""
+    return [entry.model_dump(exclude_defaults=True) for entry in entries]
 
 
 def forbidden_text(url: str, reason: str) -> str:

@@ -179,6 +179,7 @@ async def _run(
             parameters=settings.parameters,
             answers_root=folders.answers,
             evidence_policy=modes.evidence,
+            forbidden_sources=settings.forbidden_sources,
         )
         planned = await asyncio.to_thread(planner.plan, submissions)
         if modes.dry_run:

@@ -43,7 +43,7 @@ class Node:
         self.weight = float(fields.get("weight") or 1.0)
         self.penalty: bool = self.weight < 0 or (parent is not None and parent.penalty)
         self.strategy = str(fields.get("strategy") or "parallel")
-        self.score = float(fields.get("score") or 0.0)
+        self.score = -1.0 if fields.get("penalized") else float(fields.get("score") or 0.0)
         self.children: Sequence[Node] = ()
         self.outcome: str | None = None
         self.number: int | None = None

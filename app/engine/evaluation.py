@@ -42,6 +42,7 @@ from judges.errors import (
     PromptDamaged,
     ScriptStopped,
 )
+from judges.forbidden_sources import ForbiddenSource, entries_json
 from judges.llm.observed import rejects_all_requests
 from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
@@ -126,6 +127,7 @@ class Planner:
     Attributes:
         answers_root: Folder of the answers, which may have metadata files and pages that the agent supplied.
         evidence_policy: Policy for these pages that was requested.
+        forbidden_sources: Those of the settings.
         model: Name of the model without the provider.
         overwrite: Judge all answers again. Damaged result files are ignored.
         pages: Stored pages. If given, an answer is judged again when one of its pages changed.
@@ -140,6 +142,7 @@ class Planner:
     parameters: RunParameters | None = None
     answers_root: Path | None = None
     evidence_policy: EvidencePolicy | None = None
+    forbidden_sources: Sequence[ForbiddenSource] = ()
 
     def plan(self, submissions: Iterable[Submission]) -> list[PlannedAnswer]:
         """Decide for each answer whether it must be judged. Blocks on disk reads.
@@ -179,6 +182,8 @@ class Planner:
         supplied = None if planned.evidence is None else planned.evidence[1]
         if cause is None and (recorded.get("sha256"), recorded.get("policy")) != (supplied, policy):
             cause = "the supplied pages or their policy changed"
+        if cause is None and last.get("forbidden_sources", []) != entries_json(self.forbidden_sources):
+            cause = "the forbidden sources changed"
         if cause is None and self.pages is not None:
             cause = self.pages.changed_page(submission.agent, task_id, last)
         if cause is not None:

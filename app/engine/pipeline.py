@@ -30,7 +30,13 @@ from judges.analysis.rejudging import with_rejudged
 from judges.cpu_bound import cited_urls, run_cpu_bound, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.forbidden_sources import NONE_FORBIDDEN, ForbiddenSource, ForbiddenSources, forbidden_text
+from judges.forbidden_sources import (
+    NONE_FORBIDDEN,
+    ForbiddenSource,
+    ForbiddenSources,
+    entries_json,
+    forbidden_text,
+)
 from judges.isolation.judge_job import judge_isolated
 from judges.isolation.rpc_server import JudgeJob
 from judges.llm.cached import CachedLLM, JuryClient
@@ -183,6 +189,8 @@ async def evaluate(
         calls = await call_log.store(case.judge)
     entries = [page_json(capture) | await pages.other_copy(capture) for capture in pages.seen]
     result = _result(run, judged, entries, usage=meter.total, timing=watch.seconds(), calls=calls)
+    if runtime.settings.forbidden_sources:
+        result["forbidden_sources"] = entries_json(runtime.settings.forbidden_sources)
     if case.supplied:
         result["evidence"] = {"policy": pages.policy.value, **evidence_counts(result)}
     if not case.is_stored:

@@ -1153,6 +1153,7 @@ class Result(TypedDict):
     score: Result_score
     score_strict: Result_score
     score_unclipped: NotRequired[Result_score_unclipped]
+    forbidden_sources: NotRequired[list[dict[str, Any]]]
     evidence: NotRequired[dict[str, Any]]
     extraction_error: NotRequired[str | None]
     final_score: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
 from app.observability.logs import Redactor
 from cache.blobs import BlobStore
-from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
+from cache.capture import Capture, CaptureOutcome, Capturer, EvidencePolicy, Observation, PageKind
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
@@ -107,6 +107,8 @@ class InMemoryJudging:
         self.results: list[SourceResult] = []
         self.owner: str | None = None
         """Owner of the answers."""
+        self.supplied: Sequence[Capture] = ()
+        """Pages that the agent supplied, used where a page is no evidence."""
         self.process_pool: ForkServerPool | None = None
         """Fork servers for task files; None: judges run in this process."""
 
@@ -144,7 +146,15 @@ class InMemoryJudging:
         try:
             return await pipeline.evaluate(
                 runtime,
-                pipeline.JudgingCase(judge=judge, agent="otter", answer=answer, owner=self.owner, result_id=result_id),
+                pipeline.JudgingCase(
+                    judge=judge,
+                    agent="otter",
+                    answer=answer,
+                    owner=self.owner,
+                    result_id=result_id,
+                    supplied=self.supplied,
+                    evidence_policy=EvidencePolicy.FALLBACK if self.supplied else None,
+                ),
                 wrap_client=lambda _: self.llm,
             )
         finally:

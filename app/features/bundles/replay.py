@@ -62,6 +62,7 @@ from judges.errors import (
     ShorterPage,
     UnusableKind,
 )
+from judges.forbidden_sources import ForbiddenSource
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.cached import parse_stored
 from judges.llm.call_recording import CallLogUnreadable, portable_request_key, read_calls, recorded_request_key
@@ -412,7 +413,7 @@ class _Replay:
         limits = Limits.from_settings(self._settings)
         block_builder = BlockBuilder(hashlib.sha256(entry.result_id.encode()).digest())
         runtime = Runtime(
-            settings=self._settings,
+            settings=self._settings.model_copy(update={"forbidden_sources": _forbidden_sources(recorded)}),
             limits=limits,
             catalogue=self._catalogues[entry.task_id, str(script_sha256_of(recorded))],
             pages=PageCache(offline, self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
@@ -454,6 +455,14 @@ def _supplied_pages(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> An
         return None
     pages, owner = replayed.runtime.pages, _owner_of_pages(recorded)
     return AnswerPages(pages, owner=owner, supplied=supplied, policy=EvidencePolicy.SUPPLIED)
+
+
+def _forbidden_sources(recorded: Mapping[str, Any]) -> tuple[ForbiddenSource, ...]:
+    """Return the sources that did not count by the settings of the service."""
+    try:
+        return tuple(map(ForbiddenSource.model_validate, recorded.get("forbidden_sources") or ()))
+    except (TypeError, ValueError) as error:
+        raise BundleRefused(f"the result {recorded.get('id')} has invalid forbidden_sources: {error}") from error
 
 
 def _answer_path(recorded: Mapping[str, Any]) -> str:

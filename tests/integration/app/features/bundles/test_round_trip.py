@@ -6,6 +6,7 @@ import hashlib
 import json
 import random
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ from app.features.bundles.archive import BundleRefused
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
 from cache.blobs import BlobArea
+from cache.sources.supplied import store_supplied, supplied_pages
+from judges.forbidden_sources import ForbiddenSource
 from judges.llm.client import LLMRequest
+from rubrics.tree_json import leaves_of
 from tests.fakes.bundled import (
     ANSWER,
     JUDGE,
@@ -117,6 +121,22 @@ async def test_replay_uses_the_pages_that_only_the_owner_of_the_answer_uses(worl
     await world.pages.add(MUSEUM, seen, owner="otter")
     result = await world.judge()
     assert "otter" in [page["owner"] for page in result["pages"]]
+    await check_replay((await world.bundle())[0], world)
+
+
+async def test_replay_uses_supplied_pages_and_the_forbidden_sources_of_the_service(tmp_path: Path):
+    world = InMemoryJudging(tmp_path, model(), capturer=PagesWithBodies({}))
+    entry = ForbiddenSource(host="lamps.example", reason="the benchmark")
+    world.settings = world.settings.model_copy(update={"forbidden_sources": (entry,)})
+    records = [("0", {"url": MUSEUM, "text": PAGES[MUSEUM]}), ("1", {"url": LAMPS, "text": PAGES[LAMPS]})]
+    world.supplied = await store_supplied(
+        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)), world.pages, owner=None
+    )
+    result = await world.judge()
+    assert {page["source"] for page in result["pages"] if page["url"] == MUSEUM} == {"supplied"}
+    assert result["evidence"]["supplied"] > 0
+    reasons = {leaf["reason"] for leaf in leaves_of(result)}
+    assert "source_forbidden" in reasons
     await check_replay((await world.bundle())[0], world)
 
 
