@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,6 @@ from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.estimates import print_plan
 from app.console.judging_options import (
-    AgentOption,
     AnswersOption,
     CacheOption,
     EvidenceOption,
@@ -38,15 +38,19 @@ from app.console.not_judged import print_not_judged
 from app.console.progress import ProgressBoard, Step
 from app.console.scorecard import answer_table, finished_line, missing_runs_line, scorecard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
+from app.dashboard.effects import Effects
+from app.dashboard.outline import outline
+from app.dashboard.wording import shorten
 from app.engine.estimate import MAX_PAGES, AnswerFacts, Estimate, estimate_answer, past_results
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
 from app.engine.judge_files import load_catalogue
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
 from app.engine.result_folder import write_summaries
-from app.engine.runtime import create_fork_server_pool, open_runtime
+from app.engine.runtime import create_fork_server_pool, open_blobs, open_runtime
 from app.progress import Progress, Stage
 from app.settings import Settings
+from cache.errors import CacheError
 from judges.agent_figures import scorecard_row
 from judges.gc_tuning import freeze_loaded_objects
 from judges.isolation.fork_server_pool import ForkServerPool
@@ -57,6 +61,7 @@ from mind2web2.metrics import agent_metrics, save_metrics
 from mind2web2.report import NoAnswers, write_report
 from mind2web2.results import eval_date
 from mind2web2.utils.logging_setup import log_files
+from rubrics.verdict import Outcome
 
 _MaxAnswersOption = Annotated[
     int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
@@ -74,6 +79,9 @@ _DebugOption = Annotated[
     ),
 ]
 _NO_DEADLINE_S = 365 * 86400
+
+
+_AgentsOption = Annotated[list[str], typer.Option("--agent", help="Agent that wrote the answers. Repeatable.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +113,7 @@ class _Modes:
 def evaluate(
     ctx: typer.Context,
     *,
-    agent: AgentOption,
+    agent: _AgentsOption,
     task: TaskOption = None,
     folders: _Folders,
     model: JudgeOption = None,
@@ -115,8 +123,29 @@ def evaluate(
 ) -> None:
     """Judge a folder of answers without a server."""
     _refuse_arguments(ctx.args)
-    submissions = find_answers(folders.answers, agent, task or ())
+    agents = list(dict.fromkeys(agent))
+    submissions = {each: find_answers(folders.answers, each, task or ()) for each in agents}
     _check_date()
+    evaluated: dict[str, list[AnswerEvaluation]] = {}
+    for each in agents:
+        found = _evaluate_agent(each, submissions[each], task or (), folders, model, model_option, limits, modes)
+        if found is not None:
+            evaluated[each] = found
+    if evaluated:
+        _report(evaluated, folders.out, as_json=modes.as_json)
+
+
+def _evaluate_agent(
+    agent: str,
+    submissions: Sequence[Submission],
+    tasks: Sequence[str],
+    folders: _Folders,
+    model: str | None,
+    model_option: list[str] | None,
+    limits: _Limits,
+    modes: _Modes,
+) -> list[AnswerEvaluation] | None:
+    """Judge the answers of one agent, and write its files. ``dry_run``: print an estimate, return None."""
     public = None if folders.cache is None else PublicCache(folders.cache)
     settings = judging_settings(
         judges=folders.judges,
@@ -129,11 +158,10 @@ def evaluate(
     quiet_logging(settings)
     saved = "Finished results are saved; run the same command to resume."
     with baseline_suggested(), event_loop.resumable(saved):
-        evaluated = event_loop.run(_run(settings, submissions, task or (), folders, public, modes))
-    if evaluated is None:
-        return
-    _write_public_files(agent, folders, evaluated, with_metrics=not task)
-    _report(agent, folders.out, evaluated, as_json=modes.as_json)
+        evaluated = event_loop.run(_run(settings, submissions, tasks, folders, public, modes))
+    if evaluated is not None:
+        _write_public_files(settings, agent, folders, evaluated, with_metrics=not tasks)
+    return evaluated
 
 
 def _refuse_arguments(arguments: Sequence[str]) -> None:
@@ -216,8 +244,8 @@ async def _judge(
     console = stderr_console()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
     console.print(
-        f"{sum(one.to_judge for one in planned)} of {counted(len(planned), 'answer')} to judge with {settings.model}, "
-        f"{counted(pages, 'cited page')}",
+        f"{planned[0].folder.agent}: {sum(one.to_judge for one in planned)} of {counted(len(planned), 'answer')} to "
+        f"judge with {settings.model}, {counted(pages, 'cited page')}",
         markup=False,
     )
     if settings.model == LEXICAL:
@@ -256,8 +284,36 @@ def _label(planned: PlannedAnswer) -> str:
     return f"{planned.folder.task_id} {planned.answer.name}"
 
 
+def write_report_file(settings: Settings, out: Path, agent: str, cache: Path | None) -> Path:
+    """Write the report of an agent, with screenshots of the page cache or else of the data folder.
+
+    Raises:
+        NoAnswers: There is no answer of the agent.
+        ValueError: The metadata of an answer are invalid.
+    """
+
+    def stored(digests: Sequence[str]) -> Mapping[str, bytes]:
+        return event_loop.run(_stored_bodies(settings, digests))
+
+    return write_report(agent, out, cache, stored_bodies=stored)
+
+
+async def _stored_bodies(settings: Settings, digests: Sequence[str]) -> dict[str, bytes]:
+    """Return the bodies of captures that the data folder has."""
+    blobs, found = await asyncio.to_thread(open_blobs, settings), {}
+    for digest in digests:
+        with suppress(CacheError):
+            found[digest] = await blobs.get(digest)
+    return found
+
+
 def _write_public_files(
-    agent: str, folders: _Folders, evaluated: Sequence[AnswerEvaluation], *, with_metrics: bool
+    settings: Settings,
+    agent: str,
+    folders: _Folders,
+    evaluated: Sequence[AnswerEvaluation],
+    *,
+    with_metrics: bool,
 ) -> None:
     """Write what ``mind2web2 evaluate`` writes about a run: its log, the metrics and the report."""
     with log_files(agent_folder(folders.out, agent) / "logs", "evaluate") as logger:
@@ -267,31 +323,69 @@ def _write_public_files(
     try:
         if with_metrics:
             save_metrics(agent_metrics(agent, folders.answers, folders.out), folders.out)
-        write_report(agent, folders.out, folders.cache)
+        write_report_file(settings, folders.out, agent, folders.cache)
     except NoAnswers:
         return  # no answer could be judged
     except ValueError as error:
         stderr_console().print_line(f"warning: no metrics and report: {error}")
 
 
-def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
+def _report(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out: Path, *, as_json: bool) -> None:
     """Write the summaries, print the scores, and why some are open. Exit with INCOMPLETE if any is."""
-    outcomes = [one.outcome for one in evaluated]
-    summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])
+    outcomes = [(agent, one.outcome) for agent, answers in evaluated.items() for one in answers]
+    documents = []
+    for agent, answers in evaluated.items():
+        summary = write_summaries(out, agent, [one.outcome for one in answers if one.outcome.result is None])
+        documents.append({"agent": agent, "answers": [_as_json(one) for one in answers], "summary": summary})
     if as_json:
-        print_json({"agent": agent, "answers": [_as_json(one) for one in evaluated], "summary": summary})
+        print_json(documents[0] if len(documents) == 1 else {"agents": documents})
     else:
-        console = stdout_console()
-        console.print(answer_table((agent, outcome) for outcome in outcomes))
-        row = scorecard_row(agent, outcomes)
-        console.print(scorecard([row]))
+        _print_scores(evaluated, out)
+    again = "Then run the same command again: it judges only the answers with an open score."
+    print_not_judged((outcome.result for _, outcome in outcomes), again=again)
+    if not all(outcome.complete for _, outcome in outcomes):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _print_scores(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out: Path) -> None:
+    console = stdout_console()
+    console.print(answer_table((agent, one.outcome) for agent, answers in evaluated.items() for one in answers))
+    rows = [scorecard_row(agent, [one.outcome for one in answers]) for agent, answers in evaluated.items()]
+    console.print(scorecard(rows))
+    for row in rows:
         if line := missing_runs_line(row.missing_runs):
             console.print_line(line)
+    for line in _loss_lines(evaluated):
+        console.print(line, soft_wrap=True)
+    for agent in evaluated:
         console.print_line(f"report: {out / agent / 'report.html'}\nresults: {out / agent}")
-    again = "Then run the same command again: it judges only the answers with an open score."
-    print_not_judged((outcome.result for outcome in outcomes), again=again)
-    if not all(outcome.complete for outcome in outcomes):
-        raise typer.Exit(Exit.INCOMPLETE)
+    if len(evaluated) > 1:
+        console.print_line(f"compare: assay results compare {' '.join(str(out / agent) for agent in evaluated)}")
+
+
+_MAX_LOSSES = 5
+_LEAST_LOSS = 0.005
+_MAX_CLAIM_CHARS = 100
+
+
+def _loss_lines(evaluated: Mapping[str, Sequence[AnswerEvaluation]]) -> list[str]:
+    """Return the failed checks of all answers that cost most, with their URLs, as lines with markup."""
+    losses: list[tuple[float, str]] = []
+    for one in (one for answers in evaluated.values() for one in answers):
+        if one.path is None:
+            continue
+        tree = outline(json.loads(one.path.read_bytes()))
+        effects = Effects(tree)
+        for leaf in tree.leaves:
+            lost = effects[leaf.key].lost[0]
+            if leaf.outcome == Outcome.FAILED and lost >= _LEAST_LOSS:
+                said = shorten(str(leaf.fields.get("claim") or leaf.desc or leaf.name), _MAX_CLAIM_CHARS)
+                place = f"{one.planned.folder.agent} {one.planned.folder.task_id} {leaf.id}"
+                urls = leaf.fields.get("sources") or ()
+                losses.append((lost, "  ".join(["", f"-{lost:.2f}", *map(escape, (place, said, *urls[:2]))])))
+    if not losses:
+        return []
+    return ["largest losses:", *(line for _, line in sorted(losses, key=lambda each: -each[0])[:_MAX_LOSSES])]
 
 
 def _as_json(one: AnswerEvaluation) -> dict[str, object]:

@@ -6,6 +6,7 @@ import base64
 import io
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from PIL import Image
 
 from mind2web2.cli import main
 from mind2web2.report import write_report
-from tests.compat.reported import FERRY, add_answer, write_project
+from tests.compat.reported import FERRY, MUSEUM, add_answer, write_project
+from tests.fakes.pages import jpeg
 
 
 def page_of(root: Path, **options: Any) -> str:
@@ -98,6 +100,27 @@ def test_thumbnails_show_the_top_of_each_cited_page_once(tmp_path: Path):
     sizes = [Image.open(io.BytesIO(base64.b64decode(picture, validate=True))).size for picture in pictures]
     assert sizes == [(480, 720), (480, 392)]  # failed checks first; both tasks have the same pages
     assert stored_thumbnails(write_report("me", tmp_path / "eval_results").read_text("utf-8")) == []
+
+
+def test_captures_are_shown_if_the_page_cache_lacks_them(tmp_path: Path):
+    write_project(tmp_path, 1)
+    [path] = (tmp_path / "eval_results").glob("me/*/answer_1/results/*.json")
+    body = json.loads(path.read_bytes())
+    body["pages"] = [
+        {"url": FERRY, "outcome": "ok", "bodies": {"text": "1" * 64, "screenshot-0": "2" * 64}},
+        {"url": MUSEUM, "outcome": "http_error", "bodies": {}},
+    ]
+    path.write_text(json.dumps(body))
+    wanted: list[str] = []
+
+    def stored(digests: Sequence[str]) -> dict[str, bytes]:
+        wanted.extend(digests)
+        return {"2" * 64: jpeg()}
+
+    page = write_report("me", tmp_path / "eval_results", stored_bodies=stored).read_text("utf-8")
+    assert wanted == ["2" * 64]
+    assert len(stored_thumbnails(page)) == 1
+    assert "not captured: http error" in page
 
 
 def test_command_writes_the_selected_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys):

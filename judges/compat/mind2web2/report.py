@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it.token import Token
@@ -47,6 +47,8 @@ __all__ = ["REPORT_FILE", "NoAnswers", "write_report"]
 
 REPORT_FILE = "report.html"
 THUMBNAIL_SIZE = (480, 720)
+MAX_CAPTURES: Final = 400
+"""Maximum number of captures whose screenshots are read."""
 MAX_THUMBNAIL_BYTES = 8 * 1024 * 1024
 """Size of all thumbnails together, as they are encoded in the file."""
 MAX_PLAIN_CHARS = 8_000_000
@@ -167,6 +169,8 @@ class ReportedAnswer:
     trees: Sequence[TreeNode] = ()
     rejections: Sequence[Mapping[str, str]] = ()
     extractions: Sequence[tuple[str, str]] = ()
+    captures: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Captured pages of the result by URL."""
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -191,6 +195,8 @@ def write_report(
     tasks: Iterable[str] | None = None,
     output: str | Path | None = None,
     on_problem: Callable[[str], object] = lambda problem: None,
+    *,
+    stored_bodies: Callable[[Sequence[str]], Mapping[str, bytes]] = lambda digests: {},
 ) -> Path:
     """Write the report of an agent and return its path. Blocks for seconds if there are many answers.
 
@@ -199,6 +205,7 @@ def write_report(
         tasks: Only these tasks.
         output: Path of the file (default: ``<results>/<agent>/report.html``).
         on_problem: Called with the reason why screenshots are left out.
+        stored_bodies: Returns those stored bodies of captures that can be read, by their SHA-256.
 
     Raises:
         NoAnswers: The results folder contains no answer of the agent.
@@ -210,7 +217,7 @@ def write_report(
         raise NoAnswers(
             f"no answers of {agent!r} in {root / agent}: evaluate them first, or set another results folder"
         )
-    thumbnails = _Thumbnails(None if cache_root is None else Path(cache_root) / agent, on_problem)
+    thumbnails = _Thumbnails(None if cache_root is None else Path(cache_root) / agent, on_problem, stored_bodies)
     thumbnails.add_all(answers)
     metrics = _metrics(agent, root, {answer.task_id for answer in answers}, selected=tasks is not None)
     path = root / agent / REPORT_FILE if output is None else Path(output)
@@ -273,6 +280,7 @@ def _reported(anchor: str, task_id: str, run: int, text: str | None, output: Pat
         for info in _list(part.get("info"))
         for name, value in as_object(info).items()
     ]
+    answer.captures = {_text(page.get("url")): page for page in _list(result.get("pages")) if isinstance(page, Mapping)}
     usage = as_object(result.get("judge_usage"))
     answer.rejections = [
         {name: _text(as_object(one).get(name)) for name in ("check", "url", "reason")}
@@ -365,10 +373,16 @@ def _outcome(fields: Mapping[str, Any]) -> str:
 
 
 class _Thumbnails:
-    """Thumbnails of cited pages from the page cache, each stored once, within the total size."""
+    """Thumbnails of cited pages from the page cache, else from captures, each stored once, within the total size."""
 
-    def __init__(self, cache: Path | None, on_problem: Callable[[str], object]) -> None:
+    def __init__(
+        self,
+        cache: Path | None,
+        on_problem: Callable[[str], object],
+        stored_bodies: Callable[[Sequence[str]], Mapping[str, bytes]],
+    ) -> None:
         self._cache = cache
+        self._stored_bodies = stored_bodies
         self._on_problem = on_problem
         self._by_digest: dict[str, int] = {}
         self._size = 0
@@ -378,20 +392,29 @@ class _Thumbnails:
 
     def add_all(self, answers: Sequence[ReportedAnswer]) -> None:
         """Set the thumbnails of all checks: first those of failed checks, because the space is limited."""
-        if self._cache is None:
-            return
-        checks = [(answer.task_id, check) for answer in answers for check in answer.checks]
+        pairs = [(answer, check) for answer in answers for check in answer.checks]
         caches: dict[str, CacheFileSys | None] = {}
-        for task_id, check in sorted(checks, key=lambda one: list(_OUTCOMES).index(one[1].outcome)):
-            if task_id not in caches:
-                caches[task_id] = self._opened(self._cache / task_id)
-            cache = caches[task_id]
-            if cache is not None:
-                for page in check.pages:
+        captured: list[tuple[PageCheck, str]] = []
+        for answer, check in sorted(pairs, key=lambda one: list(_OUTCOMES).index(one[1].outcome)):
+            if answer.task_id not in caches:
+                caches[answer.task_id] = self._opened(answer.task_id)
+            cache = caches[answer.task_id]
+            for page in check.pages:
+                if cache is not None:
                     self._add(page, cache)
+                if page.url is not None and not page.stored_as and page.url in answer.captures:
+                    captured.append((page, _describe_capture(page, answer.captures[page.url])))
+        digests = list(dict.fromkeys(digest for _, digest in captured if digest))[:MAX_CAPTURES]
+        bodies = self._stored_bodies(digests) if digests else {}
+        for page, digest in captured:
+            if digest in bodies:
+                page.thumbnail = self._index_of(bodies[digest])
 
-    def _opened(self, folder: Path) -> CacheFileSys | None:
+    def _opened(self, task_id: str) -> CacheFileSys | None:
         """Return the page cache of a task; None if there is none, or if it cannot be read."""
+        if self._cache is None:
+            return None
+        folder = self._cache / task_id
         try:
             return CacheFileSys(folder) if folder.is_dir() else None
         except CacheIndexError as error:
@@ -423,6 +446,16 @@ class _Thumbnails:
                 self._by_digest[digest] = len(self.encoded)
                 self.encoded.append(encoded)
         return self._by_digest.get(digest)
+
+
+def _describe_capture(page: PageCheck, capture: Mapping[str, Any]) -> str:
+    """Say in the judgement how a page was captured. Return the digest of its first screenshot, "" if there is none."""
+    bodies = as_object(capture.get("bodies"))
+    if not bodies:
+        page.stored_as = f"not captured: {_text(capture.get('outcome')).replace('_', ' ')}"
+        return ""
+    page.stored_as = "pdf" if "pdf" in bodies else "web"
+    return _text(bodies.get("screenshot-0"))
 
 
 def thumbnail(screenshot: bytes) -> str | None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fakes.loop_thread import entered_in_thread
 from tests.standin.llm import StandInLLM
+from tests.standin.rules import keyword_rule
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
@@ -86,3 +87,21 @@ def test_usd_budget_rejects_a_model_without_a_price_before_any_request(
     assert "price of openai/my-model is unknown" in ended.err
     monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = 1, output = 2 }')
     assert evaluate("--model", "openai/my-model").code == 0
+
+
+def test_several_agents_are_judged_and_the_largest_losses_are_named(
+    assay: RunCommand, evaluate: RunCommand, model: StandInLLM, tmp_path: Path
+) -> None:
+    model.rule = keyword_rule({"says paris": False})
+    folder = tmp_path / "answers" / "heron" / "capital"
+    folder.mkdir(parents=True)
+    (folder / "answer_1.md").write_text("It is Lyon.")
+    ended = evaluate("--agent", "heron")
+    assert ended.code == 0, ended.err
+    assert "-1.00  otter capital paris  The answer says Paris" in ended.out
+    assert "-1.00  heron capital paris" in ended.out
+    assert "assay results compare eval_results/otter eval_results/heron" in ended.out
+    assert [one["agent"] for one in json.loads(evaluate("--agent", "heron", "--json").out)["agents"]] == [
+        "otter",
+        "heron",
+    ]
