@@ -169,16 +169,15 @@ _MAX_COMPLETIONS = 50
 
 
 def _complete(text: str, cited: list[Citation]) -> None:
+    """Replace truncated URLs by the only other one that completes them."""
     complete = sorted({each.url for each in cited if not each.truncated})
     for index, each in enumerate(cited):
         if each.truncated:
             parts = _OMISSION.split(text[each.start : each.end])
             first = bisect_left(complete, each.url)
-            found = [
-                url
-                for url in complete[first : first + _MAX_COMPLETIONS]
-                if url.startswith(each.url) and url.endswith(parts[-1] if len(parts) > 1 else "")
-            ]
+            ending = parts[-1] if len(parts) > 1 else ""
+            near = complete[first : first + _MAX_COMPLETIONS]
+            found = [url for url in near if url.startswith(each.url) and url.endswith(ending)]
             found = [url for url in found if url != each.url] or found
             if len(found) == 1:
                 cited[index] = replace(each, url=found[0], truncated=False)
@@ -227,34 +226,29 @@ class _Finder:
         start = begin.start()
         before = self._text[max(0, start - _LOOK_BACK) : start]
         in_angles = enclosed_end(self._text, start, ">") if before.endswith("<") else None
-        link = _LINK_BEFORE.search(before)
-        if link is not None:
-            end = in_angles or link_end(self._text, start)
-            if end is not None:
-                self._note_link(start, end, close=start - len(link[0]))
-                return end
+        before_link = _LINK_BEFORE.search(before)
+        close = None if before_link is None else start - len(before_link[0])
+        end = None if close is None else in_angles or link_end(self._text, start)
+        if end is not None and close is not None:
+            return self._note_link(start, end, close)
         if in_angles is not None:
-            self._note(start, in_angles, *self._context(start, CitationKind.AUTOLINK), link=(start - 1, in_angles + 1))
-            return in_angles
-        if _ATTRIBUTE_BEFORE.search(before):
-            end = enclosed_end(self._text, start, before[-1])
-            if end is not None:
-                opened = self._text.rfind("<a ", max(0, start - 200), start)
-                closed = _HTML_LINK.match(self._text, end)
-                link_span = (opened, closed.end()) if closed is not None and opened >= 0 else None
-                self._note(start, end, CitationKind.HTML, link=link_span)
-                return end
+            kind, label = self._context(start, CitationKind.AUTOLINK)
+            return self._note(start, in_angles, kind, label, (start - 1, in_angles + 1))
+        end = enclosed_end(self._text, start, before[-1]) if _ATTRIBUTE_BEFORE.search(before) else None
+        if end is not None:
+            opened = self._text.rfind("<a ", max(0, start - 200), start)
+            closed = _HTML_LINK.match(self._text, end)
+            return self._note(
+                start, end, CitationKind.HTML, "", (opened, closed.end()) if closed and opened >= 0 else None
+            )
+        end = resume = begin.end()
         if begin.lastgroup in {None, "doi"}:
             end, resume = bare_end(self._text, begin.start(begin.lastgroup or 0), self._spans)
-        else:
-            end = resume = begin.end()
-        written = self._text[start:end]
         is_last = end == self._last and before[-1:] in {"(", "<"}
-        if is_last and link is not None:
-            self._note_link(start, end, close=start - len(link[0]), is_cut=True)
-        else:
-            is_cut = is_last or written.count("(") > written.count(")")
-            self._note(start, end, *self._context(start, CitationKind.BARE), link=(start, end), is_cut=is_cut)
+        if is_last and close is not None:
+            return self._note_link(start, end, close, is_cut=True)
+        is_cut = is_last or self._text.count("(", start, end) > self._text.count(")", start, end)
+        self._note(start, end, *self._context(start, CitationKind.BARE), (start, end), is_cut=is_cut)
         return resume
 
     def _context(self, start: int, kind: CitationKind) -> tuple[CitationKind, str]:
@@ -267,7 +261,7 @@ class _Finder:
             return CitationKind.FOOTNOTE, self._footnote.label
         return kind, ""
 
-    def _note_link(self, start: int, end: int, *, close: int, is_cut: bool = False) -> None:
+    def _note_link(self, start: int, end: int, close: int, *, is_cut: bool = False) -> int:
         opened = self._labels.get(close, start)
         # A URL in the text of a link is not a citation. It is often shortened for display.
         while self._found and self._found[-1].start > opened and self._found[-1].kind is CitationKind.BARE:
@@ -276,28 +270,29 @@ class _Finder:
         link = (opened, end if after is None else after.end())
         label = self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)]
         is_image = opened < start and self._text[opened - 1 : opened] == "!"
-        self._note(start, end, CitationKind.IMAGE if is_image else CitationKind.LINK, label, link, is_cut=is_cut)
+        return self._note(start, end, CitationKind.IMAGE if is_image else CitationKind.LINK, label, link, is_cut=is_cut)
 
     def _note(
         self,
         start: int,
         end: int,
         kind: CitationKind,
-        label: str = "",
-        link: tuple[int, int] | None = None,
+        label: str,
+        link: tuple[int, int] | None,
         *,
         is_cut: bool = False,
-    ) -> None:
+    ) -> int:
+        """Record a URL, if it is one. Return its end."""
         self._spans.append((start, end))
         written = self._text[start:end]
         shown = _OMISSION.split(written, 1)[0]
         is_cut = is_cut or shown != written or _ELLIPSIS.match(self._text, end) is not None
         url = clean(shown) or (None if "://" in shown else clean(f"https://{shown}"))
+        link = None if kind is CitationKind.DEFINITION else link
         if url is not None:
-            link = None if kind is CitationKind.DEFINITION else link
-            self._found.append(
-                Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut, link=link)
-            )
+            found = Citation(url=url, start=start, end=end, kind=kind, label=label, truncated=is_cut, link=link)
+            self._found.append(found)
+        return end
 
 
 MAX_URL_CHARS = 4096

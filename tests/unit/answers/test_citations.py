@@ -226,6 +226,11 @@ def test_url_that_is_cut_off_is_truncated_unless_one_other_completes_it(text: st
     assert (ambiguous[-1].url, ambiguous[-1].truncated) in {(url, True), (full, False)}
 
 
+def test_url_with_an_omission_in_the_middle_needs_a_completion_with_its_end() -> None:
+    text = "https://a.example/…/islands.html <https://a.example/2026/lakes.html>"
+    assert [(each.url, each.truncated) for each in citations(text)][0] == ("https://a.example/", True)
+
+
 def test_ellipsis_after_a_space_and_between_versions_cuts_nothing() -> None:
     found = citations("https://a.example/x ... https://a.example/compare/v1.0...v2.0 https://a.example/x(1)")
     assert not any(each.truncated for each in found)
