@@ -267,9 +267,9 @@ class _Finder:
         while self._found and self._found[-1].start > opened and self._found[-1].kind is CitationKind.BARE:
             self._found.pop()
         after = _AFTER_LINK.match(self._text, end)
-        link = (opened, end if after is None else after.end())
         label = self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)]
         is_image = opened < start and self._text[opened - 1 : opened] == "!"
+        link = (opened - is_image, end if after is None else after.end())
         return self._note(start, end, CitationKind.IMAGE if is_image else CitationKind.LINK, label, link, is_cut=is_cut)
 
     def _note(

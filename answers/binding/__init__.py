@@ -96,14 +96,11 @@ def bind(text: str) -> Binding:
     if len(every) > MAX_LINKS:
         raise TooManyParts(MAX_LINKS, "links")
     cited = [each for each in every if not layout.masked[each.start]]
-    in_text = [each for each in cited if each.kind is not CitationKind.IMAGE]
-    references = References(text, layout, [each for each in in_text if each.kind is not CitationKind.REFERENCE])
-    found = find_marks(text, in_text, references, layout.masked)
+    no_source = {CitationKind.IMAGE, CitationKind.REFERENCE}
+    references = References(text, layout, [each for each in cited if each.kind not in no_source])
+    found = find_marks(text, cited, references, layout.masked)
     lists = references.unused_lists({id(target) for mark in found for target in mark.targets})
-    images = [
-        FoundMark(each.link[0] - 1, each.link[1], ()) for each in cited if each.link and each.kind is CitationKind.IMAGE
-    ]
-    plain = masked_text(text, found + images, _list_spans(text, references, cited))
+    plain = masked_text(text, found, _list_spans(text, references, cited))
     marks = found + [mark for listed in lists.values() for mark in listed]
     scopes = Scopes(plain, marks)
     starts, at = [mark.start for mark in found], len(found)

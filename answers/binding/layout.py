@@ -7,10 +7,8 @@ One pass over the lines. Offsets are characters of the original text.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import islice, pairwise
 from typing import NamedTuple
 
 from answers.errors import TooManyParts
@@ -102,16 +100,16 @@ def read_layout(text: str) -> Layout:
     Raises:
         TooManyParts: There are more than ``MAX_LINES`` lines that are not blank.
     """
-    lines = list(islice(_lines(text), MAX_LINES + 1))
-    if len(lines) > MAX_LINES:
-        raise TooManyParts(MAX_LINES, "lines")
+    lines = _lines(text)
     masked = bytearray(len(text))
     for line in lines:
         if line.kind is LineKind.CODE:
             _mask(masked, line.start, line.end)
-    blocks = list(_blocks(text, lines))
+    blocks = _blocks(text, lines)
     for block in blocks:
-        _mask_code_spans(text, block, masked)
+        for span in _CODE_SPAN.finditer(text, block.start, block.end):
+            if not _ONLY_URL.fullmatch(span[2]):
+                _mask(masked, *span.span())
     _mask_mathematics(text, masked)
     return Layout(lines, blocks, masked)
 
@@ -120,10 +118,10 @@ def _mask(masked: bytearray, start: int, end: int) -> None:
     masked[start:end] = b"\1" * (end - start)
 
 
-def _lines(text: str) -> Iterator[Line]:
-    """Yield the lines. A fence around a whole report (```` ```markdown ````) is not code."""
+def _lines(text: str) -> list[Line]:
+    """Return the lines. A fence around a whole report (```` ```markdown ````) is not code."""
+    lines: list[Line] = []
     fence, in_list, in_table, end_before, indent = "", False, False, -1, 0
-    previous: Line | None = None
     for match in _LINE.finditer(text):
         start, end = match.span()
         quote = _QUOTE.match(text, start, end)
@@ -133,18 +131,17 @@ def _lines(text: str) -> Iterator[Line]:
         after_blank = start > end_before + 1
         end_before = end
         opened = _FENCE.match(text[content : min(end, content + 200)]) if text[content] in "`~" else None
+        kind, level = LineKind.CODE, 0
         if fence:
-            if opened is not None and opened[1].startswith(fence) and not opened[2]:
-                fence = ""
-            kind, level = LineKind.CODE, 0
+            is_end = opened is not None and opened[1].startswith(fence) and not opened[2]
+            fence = "" if is_end else fence
         elif opened is not None:
             fence = "" if opened[2].lower() in _MARKDOWN_FENCE else opened[1]
-            kind, level = LineKind.CODE, 0
         else:
             row = text[content] == "|" or (in_table and not after_blank and "|" in text[content:end])
-            delimiter = previous is not None and not after_blank and is_delimiter(text, content, end)
-            if delimiter and previous is not None and previous.kind is LineKind.TEXT:
-                previous = previous._replace(kind=LineKind.TABLE)
+            delimiter = bool(lines) and not after_blank and is_delimiter(text, content, end)
+            if delimiter and lines[-1].kind is LineKind.TEXT:
+                lines[-1] = lines[-1]._replace(kind=LineKind.TABLE)
             in_table = row or delimiter
             quoted, _, before = text[start:content].rpartition(">")
             indent = len(before.expandtabs(4)) - bool(quoted)
@@ -153,15 +150,13 @@ def _lines(text: str) -> Iterator[Line]:
                 kind = LineKind.CODE
             elif kind is LineKind.TEXT and _RULE.fullmatch(text, content, end):
                 kind = LineKind.RULE
-                if previous is not None and not after_blank and _is_underlined(text, previous):
-                    level = 1 if text[content] == "=" else 2
-                    previous, level = previous._replace(kind=LineKind.HEADING, level=level), 0
+                if lines and not after_blank and _is_underlined(text, lines[-1]):
+                    lines[-1] = lines[-1]._replace(kind=LineKind.HEADING, level=1 if text[content] == "=" else 2)
             in_list = kind is LineKind.ITEM or (in_list and (indent > 0 or not after_blank))
-        if previous is not None:
-            yield previous
-        previous = Line(start, end, content, kind, level, after_blank, indent)
-    if previous is not None:
-        yield previous
+        lines.append(Line(start, end, content, kind, level, after_blank, indent))
+        if len(lines) > MAX_LINES:
+            raise TooManyParts(MAX_LINES, "lines")
+    return lines
 
 
 def _kind(text: str, content: int, end: int, *, is_row: bool) -> tuple[int, LineKind, int]:
@@ -190,49 +185,26 @@ def _is_underlined(text: str, line: Line) -> bool:
     return line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
 
 
-def _blocks(text: str, lines: list[Line]) -> Iterator[Block]:
-    """Yield the blocks. A line that begins with "Source:" is a block of its own."""
-    joined: Block | None = None
-    in_source = False
-    for line, following in pairwise([*lines, None]):
-        if line is None:
-            break
+def _blocks(text: str, lines: list[Line]) -> list[Block]:
+    """Return the blocks. A line that begins with "Source:" is a block of its own."""
+    blocks: list[Block] = []
+    is_open, in_source = False, False
+    for line, following in zip(lines, [*lines, None][1:], strict=True):
+        is_text = line.kind is LineKind.TEXT
+        is_source = SOURCE_LABEL.match(text, line.content, line.end) is not None
         is_term = following is not None and text[following.start + following.indent : following.content][:1] == ":"
-        is_source = line.kind in {LineKind.TEXT, LineKind.ITEM} and SOURCE_LABEL.match(text, line.content, line.end)
-        continues = not is_source and not is_term and (not in_source or _LINK_LINE.match(text, line.content, line.end))
-        if line.kind is LineKind.TEXT and joined is not None and not line.after_blank and continues:
-            joined = joined._replace(end=line.end)
-            continue
-        if joined is not None:
-            yield joined
-        block = Block(line.content, line.end, line.kind, line.level, line.after_blank, line.indent)
-        joined, in_source = (block, bool(is_source)) if line.kind in {LineKind.TEXT, LineKind.ITEM} else (None, False)
-        if joined is None and line.kind not in {LineKind.CODE, LineKind.RULE}:
-            yield block
-    if joined is not None:
-        yield joined
+        continues = not (is_source or is_term or (in_source and not _LINK_LINE.match(text, line.content, line.end)))
+        if is_open and is_text and not line.after_blank and continues:
+            blocks[-1] = blocks[-1]._replace(end=line.end)
+        elif line.kind not in {LineKind.CODE, LineKind.RULE}:
+            blocks.append(Block(line.content, line.end, *line[3:]))
+            in_source = is_source
+        is_open = is_text or line.kind is LineKind.ITEM
+    return blocks
 
 
 _ONLY_URL = re.compile(r"\s?https?://[^\s`]{1,2000}\s?")
-_BACKTICKS = re.compile(r"`+")
-
-
-def _mask_code_spans(text: str, block: Block, masked: bytearray) -> None:
-    """Mask from each run of backticks to the next run of the same length in the block, except a URL alone."""
-    runs = [match.span() for match in _BACKTICKS.finditer(text, block.start, block.end)]
-    following: dict[int, int] = {}
-    partner = [-1] * len(runs)
-    for index in range(len(runs) - 1, -1, -1):
-        length = runs[index][1] - runs[index][0]
-        partner[index] = following.get(length, -1)
-        following[length] = index
-    index = 0
-    while index < len(runs):
-        if partner[index] >= 0:
-            if not _ONLY_URL.fullmatch(text, runs[index][1], runs[partner[index]][0]):
-                _mask(masked, runs[index][0], runs[partner[index]][1])
-            index = partner[index]
-        index += 1
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)([\s\S]{1,4000}?)(?<!`)\1(?!`)")
 
 
 _MATHEMATICS = re.compile(

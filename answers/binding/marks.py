@@ -229,8 +229,9 @@ class _MarkFinder:
             label = each.label.strip("[] \\")
             is_number = _NUMBERS.fullmatch(label) is not None
             is_note = each.kind is CitationKind.REFERENCE and (is_number or label.startswith("^"))
-            if each.link is not None and each.kind is not CitationKind.IMAGE and not is_note:
-                yield FoundMark(*each.link, (each,), is_number or (not label and each.kind is CitationKind.LINK))
+            if each.link is not None and not is_note:
+                targets = () if each.kind is CitationKind.IMAGE else (each,)
+                yield FoundMark(*each.link, targets, is_number or (not label and each.kind is CitationKind.LINK))
 
     # Numbers and keys
 
