@@ -78,6 +78,7 @@ def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[Overrid
         "score": score_json(scores.score),
         "score_strict": score_json(scores.score_strict),
         "final_score": scores.final_score,
+        **({} if scores.score_unclipped is None else {"score_unclipped": score_json(scores.score_unclipped)}),
         "leaves": len(effective),
     }
 

@@ -1310,6 +1310,7 @@ class Result_with_overrides(TypedDict):
 
     score: Result_score
     score_strict: Result_score
+    score_unclipped: NotRequired[Result_score_unclipped]
     final_score: float
     leaves: int
 

@@ -15,7 +15,15 @@ from typing import Any, Protocol, TypeVar
 from judges.source_code import YAML_SUFFIX
 from rubrics.lint import LintFinding, LintRule, lint
 from rubrics.rubric import Rubric, RubricError
-from rubrics.scoring import Score, bounded_score, bounds, penalty_leaves, tree_score
+from rubrics.scoring import (
+    Score,
+    bounded_score,
+    bounds,
+    has_penalties,
+    penalty_leaves,
+    tree_score,
+    unclipped_score,
+)
 from rubrics.tree import NodeKeys, RubricNode, Strategy, leaves_below, walk
 from rubrics.tree_json import counts_strictly
 from rubrics.verdict import Claim, Outcome
@@ -57,11 +65,12 @@ class JudgedNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverriddenScores:
-    """Scores of a result with overrides applied."""
+    """Scores of a result with overrides applied. ``score_unclipped`` is None if the tree has no penalty."""
 
     score: Score
     score_strict: Score
     final_score: float
+    score_unclipped: Score | None = None
 
 
 def overrides_in_force(overrides: Iterable[OverrideT]) -> dict[str, OverrideT]:
@@ -95,10 +104,13 @@ def override_scores(root: JudgedNode, overrides: Mapping[str, bool], *, is_whole
     strict = _Intervals(root, overrides, strict=True)
     score, strict_score = bounds(root, intervals), bounds(root, strict)
     final_score = tree_score(root, lambda leaf: intervals(leaf)[0])  # an unknown leaf counts 0
+    is_penalized = any(leaf.data.get("penalized") for leaf in leaves_below(root))
+    unclipped = bounds(root, intervals, unclipped_score) if is_penalized or has_penalties(root) else None
     gates = [child for child in root.children if child.critical and not child.children]
     if not is_whole and all(intervals(gate)[1] == 1.0 for gate in gates):
-        score = strict_score = bounded_score(0.0, 1.0)
-    return OverriddenScores(score=score, score_strict=strict_score, final_score=final_score)
+        score, unclipped = bounded_score(0.0, 1.0), None
+        strict_score = score
+    return OverriddenScores(score=score, score_strict=strict_score, final_score=final_score, score_unclipped=unclipped)
 
 
 class _Intervals:

@@ -17,6 +17,7 @@ from PIL import Image
 from mind2web2.cli import main
 from mind2web2.report import write_report
 from tests.compat.reported import FERRY, MUSEUM, add_answer, write_project
+from tests.fakes.judged import FAILED, judged_fields, leaf, rubric_of
 from tests.fakes.pages import jpeg
 
 
@@ -92,6 +93,16 @@ def test_failed_checks_come_first_with_claim_page_votes_and_reasoning(tmp_path: 
 def test_malformed_result_is_shown_as_far_as_it_can_be_read(body: dict[str, Any], tmp_path: Path):
     add_answer(tmp_path, "t", 1, body)
     assert "no result" in page_of(tmp_path)
+
+
+def test_penalty_that_applies_is_a_failed_check_and_an_avoided_one_a_passed_check(tmp_path: Path):
+    leaves = [leaf("fact", weight=4), leaf("mistake", weight=-2, desc="It errs"), leaf("other", FAILED, weight=-1)]
+    add_answer(tmp_path, "t", 1, judged_fields(rubric_of(*leaves)))
+    page = page_of(tmp_path)
+    card = page[position(page, 'class="check failed"') :].partition("</li>")[0]
+    assert '<span class="tag">penalty</span>' in card
+    assert "It errs" in card
+    assert "Passed and skipped checks (2)" in page
 
 
 def test_thumbnails_show_the_top_of_each_cited_page_once(tmp_path: Path):

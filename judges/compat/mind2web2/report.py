@@ -42,6 +42,7 @@ from mind2web2.metrics import (
 from mind2web2.results import as_object, latest_result_file, read_object
 from mind2web2.submission import TaskInfo
 from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError
+from rubrics.tree_json import SUPPLIED
 
 __all__ = ["REPORT_FILE", "NoAnswers", "write_report"]
 
@@ -120,13 +121,16 @@ class PageCheck:
 
 @dataclass(slots=True, kw_only=True)
 class Check:
-    """A node that was verified, or decided by code, with its claim and the judgement on each page."""
+    """A node that was verified, or decided by code, with its claim and the judgement on each page.
+
+    ``outcome`` is "failed" for a penalty that applies. ``tags`` are further properties, in words.
+    """
 
     anchor: str
     node_id: str
     description: str
     outcome: str
-    critical: bool
+    tags: Sequence[str]
     claim: str
     reason: str
     skipped_because: str
@@ -142,8 +146,7 @@ class TreeNode:
     description: str
     outcome: str
     score: float | None
-    critical: bool
-    sequential: bool
+    tags: Sequence[str]
     anchor: str
     children: Sequence[TreeNode]
 
@@ -304,26 +307,44 @@ class _TreeBuilder:
         self._anchor = anchor
         self.checks: list[Check] = []
 
-    def node(self, fields: Mapping[str, Any]) -> TreeNode:
+    def node(self, fields: Mapping[str, Any], *, in_penalty: bool = False) -> TreeNode:
+        weight = fields.get("weight")
+        in_penalty = in_penalty or (isinstance(weight, int | float) and weight < 0)
+        outcome = _outcome(fields)
+        outcome = _OUTCOMES_OF_PENALTIES.get(outcome, outcome) if in_penalty else outcome
         children = [child for child in _list(fields.get("children")) if isinstance(child, Mapping)]
         evidence = fields.get("evidence")
         anchor = ""
         if isinstance(evidence, Mapping) or not children:
             anchor = f"{self._anchor}-{len(self.checks) + 1}"
-            self.checks.append(_check(anchor, fields, as_object(evidence)))
+            self.checks.append(_check(anchor, fields, as_object(evidence), outcome, in_penalty=in_penalty))
         return TreeNode(
             node_id=_text(fields.get("id")),
             description=_text(fields.get("desc")),
-            outcome=_outcome(fields),
+            outcome=outcome,
             score=valid_score(fields.get("score")),
-            critical=fields.get("critical") is True,
-            sequential=fields.get("strategy") == "sequential" and bool(children),
+            tags=_tags(fields, in_penalty=in_penalty),
             anchor=anchor,
-            children=[self.node(child) for child in children],
+            children=[self.node(child, in_penalty=in_penalty) for child in children],
         )
 
 
-def _check(anchor: str, fields: Mapping[str, Any], evidence: Mapping[str, Any]) -> Check:
+_OUTCOMES_OF_PENALTIES = {"passed": "failed", "partial": "failed", "failed": "passed"}
+
+
+def _tags(fields: Mapping[str, Any], *, in_penalty: bool) -> list[str]:
+    tags = {
+        "penalty": in_penalty,
+        "critical": fields.get("critical") is True,
+        "in sequence": fields.get("strategy") == "sequential" and bool(_list(fields.get("children"))),
+        "page supplied by the agent": fields.get("provenance") == SUPPLIED,
+    }
+    return [tag for tag, applies in tags.items() if applies]
+
+
+def _check(
+    anchor: str, fields: Mapping[str, Any], evidence: Mapping[str, Any], outcome: str, *, in_penalty: bool
+) -> Check:
     judged = [_page_check(as_object(check)) for check in _list(evidence.get("checks"))]
     if not judged and _text(fields.get("reasoning")):  # a result without evidence
         votes = [_vote(as_object(vote).get("result")) for vote in _list(fields.get("votes"))]
@@ -340,8 +361,8 @@ def _check(anchor: str, fields: Mapping[str, Any], evidence: Mapping[str, Any]) 
         anchor=anchor,
         node_id=_text(fields.get("id")),
         description=_text(fields.get("desc")),
-        outcome=_outcome(fields),
-        critical=fields.get("critical") is True,
+        outcome=outcome,
+        tags=_tags(fields, in_penalty=in_penalty),
         claim=_text(evidence.get("claim") or fields.get("claim")),
         reason=_text(fields.get("reason")).replace("_", " "),
         skipped_because=_text(evidence.get("skipped_because") or fields.get("blocked_by")),

@@ -33,6 +33,14 @@ def test_override_of_a_not_judged_leaf_closes_the_bounds():
     assert score_of(*leaves, overrides={"b": False}) == 0.5
 
 
+def test_override_of_a_penalty_moves_the_score_the_other_way():
+    root = tree_of(judged_fields(rubric_of(leaf("a", weight=4), leaf("p", weight=-8), leaf("q", FAILED, weight=-1))))
+    scores = {name: override_scores(root, {name: passed}) for name, passed in (("p", False), ("q", True), ("a", False))}
+    assert {name: found.score.value for name, found in scores.items()} == {"p": 1.0, "q": 0.0, "a": 0.0}
+    unclipped = {name: found.score_unclipped for name, found in scores.items()}
+    assert {name: found and found.value for name, found in unclipped.items()} == {"p": 1.0, "q": -1.25, "a": -2.0}
+
+
 def test_passed_gate_opens_the_score_of_its_skipped_leaves():
     leaves = leaf("gate", FAILED, critical=True), leaf("a", SKIPPED, blocked_by="gate"), leaf("b")
     assert score_of(*leaves, overrides={}) == 0.0
