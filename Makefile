@@ -56,7 +56,7 @@ format: setup-check ## Format the code and fix lint errors
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-client: setup-check ## Generate the methods and types of client/ from the OpenAPI document
+client: setup-check ## Generate client/ and the operations in docs/http-api.md from the OpenAPI document
 	@$(BIN)/python scripts/generate_client.py
 
 docs: setup-check ## Check the documents against the code, and build them as a site with search in build/docs

@@ -1,4 +1,7 @@
-"""Generator of the client's methods and types from the OpenAPI document: ``make client``."""
+"""Generator for ``make client``: the client's methods and types, and the operations in docs/http-api.md.
+
+The source is the OpenAPI document.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ LEFT_OUT = {
     "verify_answer": "written by hand: one answer and a batch have different responses",
 }
 """Operations without a generated method, with the reason."""
+API_PAGE = ROOT / "docs" / "http-api.md"
+API_NOTICE = "<!-- Generated from the OpenAPI document by `make client`. Do not edit below this line. -->\n"
+LIST_FILTERS = ["agent", "task_id", "run", "since", "until"]
+"""Filters that several lists have. The table of operations links to their description."""
 PLAIN = {
     "string": "str",
     "integer": "int",
@@ -32,9 +39,54 @@ PLAIN = {
 
 
 def main() -> None:
-    """Write both modules."""
+    """Write both modules and the page."""
     for name, text in modules().items():
         (FOLDER / name).write_text(text, "utf-8")
+    API_PAGE.write_text(api_page(API_PAGE.read_text("utf-8")), "utf-8")
+
+
+def api_page(current: str) -> str:
+    """Return the page of the HTTP API: the hand-written part of ``current``, then a table row for each operation."""
+    document = create_app(load_settings()).openapi()
+    schemas = document["components"]["schemas"]
+    by_tag: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, one in methods.items():
+            row = f"| `{method.upper()} {path}` | {_effect(one)} | {_inputs(one, schemas)} |"
+            by_tag.setdefault(one["tags"][0].capitalize(), []).append(row)
+    rows = ["| operation | effect | parameters (bold: required) |", "|---|---|---|"]
+    for tag, of_tag in by_tag.items():
+        rows += [f"| **{tag}** | | |", *of_tag]
+    return "\n".join([current.partition(API_NOTICE)[0] + API_NOTICE, *rows]) + "\n"
+
+
+def _effect(operation: dict[str, Any]) -> str:
+    text = f"{operation['summary'].rstrip('.')}. {operation.get('description', '')}".replace("``", "`")
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _inputs(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
+    """Return the query parameters and the fields of the body, those that are required in bold."""
+    given = [one for one in operation.get("parameters", ()) if one["in"] == "query" or one["name"] == "Idempotency-Key"]
+    names = [one["name"] for one in given]
+    is_filtered = all(name in names for name in LIST_FILTERS)
+    left_out = {"cursor", "limit", *(LIST_FILTERS if is_filtered else ())}
+    parts = [
+        _input(one["name"], is_required=one.get("required", False)) for one in given if one["name"] not in left_out
+    ]
+    if is_filtered or "cursor" in names:
+        parts.append("[filters](#lists)" if is_filtered else "[pages](#lists)")
+    for kind, content in operation.get("requestBody", {}).get("content", {}).items():
+        schema = content["schema"]
+        schema = schemas[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        needed = schema.get("required", ())
+        fields = [_input(name, is_required=name in needed) for name in schema.get("properties", {})]
+        parts += fields or [f"`{kind}`"]
+    return ", ".join(dict.fromkeys(parts))
+
+
+def _input(name: str, *, is_required: bool) -> str:
+    return f"**`{name}`**" if is_required else f"`{name}`"
 
 
 def modules() -> dict[str, str]:

@@ -54,7 +54,7 @@ def restart_newer() -> int:
             os.execv(path, [path, *sys.argv])  # noqa: S606 - runs this script with another interpreter
     found = ".".join(str(part) for part in sys.version_info[:3])
     print(f"Set-up failed: Python {found} is too old; version 3.11 or newer is required")
-    print("  what to do: install it (sudo apt-get install -y python3.11) or set its path: make PYTHON=PATH ...")
+    print("  what to do: install it with the package manager of this system, or set its path: make PYTHON=PATH ...")
     return 1
 
 

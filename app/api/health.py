@@ -15,7 +15,7 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import count_by_stage, count_by_status
 
 _log = structlog.get_logger(__name__)
-router = APIRouter(tags=["operations"])
+router = APIRouter(tags=["operation"])
 
 
 class HealthOut(BaseModel):

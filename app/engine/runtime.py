@@ -31,7 +31,7 @@ from app.errors import InvalidSettings, UnknownTask
 from app.observability.logs import Redactor
 from app.settings import Settings
 from app.storage.data_folder import prepare_data_folder
-from cache.backends.browser_search import INSTALL_BROWSER, find_browser
+from cache.backends.browser_search import DOWNLOAD_FOLDERS, INSTALL_BROWSER, find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import PROBE_BYTES, PROBE_S, RoutedCapturer, SiblingProbe
@@ -275,7 +275,7 @@ def _capturer(
     settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, sharing: SharedState | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
-    browser = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
+    browser = find_browser(settings.browser, downloads=[Path.home() / folder for folder in DOWNLOAD_FOLDERS])
     programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
         searched = ", ".join(map(str, browser.searched_paths))

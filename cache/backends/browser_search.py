@@ -19,8 +19,10 @@ SYSTEM_FOLDERS: tuple[Path, ...] = tuple(
         "/Applications/Chromium.app/Contents/MacOS",
     )
 )
+DOWNLOAD_FOLDERS: tuple[str, ...] = (".cache/ms-playwright", "Library/Caches/ms-playwright")
+"""Folders below the home folder that ``patchright install`` fills, on Linux and macOS."""
 INSTALL_BROWSER = (
-    "Install one with `patchright install chromium` or `apt-get install chromium`, or set ASSAY_BROWSER to the path of "
+    "Install Google Chrome, or Chromium with `patchright install chromium`, or set ASSAY_BROWSER to the path of "
     "Chromium or Chrome"
 )
 SHELL_NAMES = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
@@ -34,7 +36,11 @@ FULL_NAMES = (
     "Chromium",
 )
 _DOWNLOADED_SHELLS = ("chromium_headless_shell-*/*/headless_shell", "chromium_headless_shell-*/*/chrome-headless-shell")
-_DOWNLOADED_FULL = ("chromium-*/*/chrome", "chromium-*/*/Chromium.app/Contents/MacOS/Chromium")
+_DOWNLOADED_FULL = (
+    "chromium-*/*/chrome",
+    "chromium-*/*/Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing",
+    "chromium-*/*/Chromium.app/Contents/MacOS/Chromium",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,9 +61,10 @@ class Browser:
             path = next((candidate for candidate in found() if self._starts(candidate)), None)
             if path is not None:
                 return path
+        apt = f" (for example: {self._packages.remedy(DEBIAN_PACKAGES)})" if self._packages.has_apt_get else ""
         raise SetupFailed(
             "no Chromium starts on this machine and none could be installed; assay needs one to capture pages",
-            remedy=f"{self._packages.remedy(DEBIAN_PACKAGES)}; or set ASSAY_BROWSER to the path of a Chromium",
+            remedy=f"install Google Chrome or Chromium{apt}, or set ASSAY_BROWSER to the path of one",
             log=next(
                 (log for log in map(self._commands.log_path, ("browser-probe", "browser-download")) if log.exists()),
                 None,

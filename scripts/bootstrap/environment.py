@@ -93,7 +93,7 @@ class Environment:
     def _install_ensurepip(self) -> None:
         """Install ensurepip, which Debian and Ubuntu ship separately from python3. Needs root."""
         wanted = [f"python{sys.version_info.major}.{sys.version_info.minor}-venv"]
-        remedy = self._packages.remedy(wanted)
+        remedy = f"{self._packages.remedy(wanted)}; or install uv"
         if not self._packages.usable:
             raise SetupFailed(
                 "this Python cannot create virtual environments: the module ensurepip is missing", remedy=remedy
@@ -139,7 +139,10 @@ class Environment:
         if pip is None:
             uv = shutil.which("uv")
             if uv is None:
-                raise SetupFailed("neither pip nor uv is installed", remedy=self._packages.remedy(["python3-venv"]))
+                raise SetupFailed(
+                    "neither pip nor uv is installed",
+                    remedy=f"{self._packages.remedy(['python3-venv'])}; or install uv",
+                )
             command = [uv, "pip", "install", "--python", str(self.python), *_locked(BOOTSTRAP_LOCK)]
             _require_success(self._commands.run("tools-uv", command, timeout_s=UV_TIMEOUT_S), "the build tools")
             return uv

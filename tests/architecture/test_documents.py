@@ -111,7 +111,7 @@ def _is_unknown(words: str, command: Any) -> bool:
 def test_every_http_endpoint_is_documented_and_exists():
     app = create_app(load_settings())
     known = {f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations}
-    documented = re.findall(r"^### `([A-Z]+ \S+)`$", HTTP_API, re.MULTILINE)
+    documented = re.findall(r"^\| `([A-Z]+ /\S+)` \|", HTTP_API, re.MULTILINE)
     assert sorted(known) == sorted(documented)
 
 

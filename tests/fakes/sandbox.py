@@ -17,7 +17,7 @@ from pathlib import Path
 
 from structlog.testing import capture_logs
 
-from cache.backends.browser_search import find_browser
+from cache.backends.browser_search import DOWNLOAD_FOLDERS, find_browser
 from cache.backends.patchright import BrowserCapturer
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
@@ -26,7 +26,7 @@ from cache.errors import BrowserUnavailable, SandboxUnavailable
 @cache
 def installed_browser() -> Path | None:
     """Return the browser that tests drive, preferably the headless shell; None if there is none."""
-    found = find_browser(downloads=(Path.home() / ".cache" / "ms-playwright",))
+    found = find_browser(downloads=[Path.home() / folder for folder in DOWNLOAD_FOLDERS])
     return found.shell or found.full
 
 

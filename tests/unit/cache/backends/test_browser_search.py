@@ -33,3 +33,19 @@ def test_explicit_browser_that_cannot_run_is_a_problem_and_not_replaced(tmp_path
     found = find_browser(mine, folders=(tmp_path,))
     assert not found.usable
     assert str(mine) in found.problem
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "chromium-1/chrome-linux64/chrome",
+        "chromium-1/chrome-mac-arm64/Google Chrome for Testing.app/Contents/MacOS/Google Chrome for Testing",
+        "chromium-1/chrome-mac/Chromium.app/Contents/MacOS/Chromium",
+    ],
+)
+def test_download_of_patchright_is_found(tmp_path: Path, program: str):
+    path = tmp_path / program
+    path.parent.mkdir(parents=True)
+    path.write_text("ELF")
+    path.chmod(0o755)
+    assert find_browser(folders=(), downloads=(tmp_path,)).full == path
