@@ -81,6 +81,10 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     document = json.loads(summary.stdout)
     assert (document["avg_score"], document["statistics"]) == (1.0, None)
 
+    gate = ("results", "gate", "--agent", "me", "--results", "eval_results")
+    assert run(python, home, *gate, "--min-score", "0.9", "--min-success", "0.9").returncode == 0
+    assert run(python, home, *gate, "--min-score", "0.9", "--min-lower-bound", "0.1").returncode == 1
+
     compared = run(python, home, "results", "compare", "eval_results/me", "eval_results/you")
     assert compared.returncode != 0
     assert "install the extra 'statistics'" in compared.stderr

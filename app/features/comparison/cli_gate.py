@@ -137,10 +137,10 @@ def gate(
     if baseline is not None:
         now = name if folder is None else f"{folder}/{agent}"
         [comparison] = compare_sides(url, baseline, [now], mix_judges=mix_judges)["comparisons"]
-    if summary.get("statistics") is None and summary.get("avg_score") is not None:
+    if summary.get("statistics") is None and thresholds.min_lower_bound is not None:
         place = "here" if folder is not None else "on the server"
-        raise ToolFailed(f"a gate needs confidence intervals: {place}, {advice('statistics')}")
-    if summary.get("statistics") is None:
+        raise ToolFailed(f"--min-lower-bound needs confidence intervals: {place}, {advice('statistics')}")
+    if (summary.get("bounds") or {}).get("score") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay admin jobs")
     _report(run_gate(name, summary, thresholds, comparison=comparison), summary, comparison, reports)
 
@@ -290,12 +290,14 @@ def run_gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: J
     ``summary`` comes from ``figures.full_summary`` and has at least one answer. ``comparison`` is one comparison of
     ``paired_comparison.comparison_json`` from the baseline to this agent.
     """
+    # Without the extra ``statistics`` there are no intervals, but the means and their bounds.
     statistics = summary["statistics"]
+    figures = statistics or summary["bounds"]
     checks = list(_completeness_checks(summary, thresholds.max_not_judged))
     if thresholds.min_score is not None:
-        checks.append(_minimum_check("score", statistics["score"], thresholds.min_score))
+        checks.append(_minimum_check("score", figures["score"], thresholds.min_score))
     if thresholds.min_success is not None:
-        checks.append(_minimum_check("success rate", statistics["success"], thresholds.min_success))
+        checks.append(_minimum_check("success rate", figures["success"], thresholds.min_success))
     if thresholds.min_lower_bound is not None:
         checks.append(
             _lower_bound_check(statistics["score"], thresholds.min_lower_bound, warnings=statistics["warnings"])
@@ -306,19 +308,18 @@ def run_gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: J
 
 
 def _completeness_checks(summary: Json, allowed: float | None) -> Iterable[Check]:
-    not_judged, answers = summary["statistics"]["not_judged"], summary["statistics"]["answers"]
-    count = f"{not_judged['answers']} of {answers} ({not_judged['share']:.1%})"
+    statistics = summary["statistics"]
+    number = (statistics or summary)["not_judged"]["answers"]
+    answers = statistics["answers"] if statistics else summary["num_answers"]
+    share = number / answers
+    count = f"{number} of {answers} ({share:.1%})"
     if allowed is None:
-        state = GateState.OPEN if not_judged["answers"] else GateState.PASSED
-        reason = (
-            f"{not_judged['answers']} of {answers} answers were not judged"
-            if not_judged["answers"]
-            else "all answers were judged"
-        )
+        state = GateState.OPEN if number else GateState.PASSED
+        reason = f"{number} of {answers} answers were not judged" if number else "all answers were judged"
         yield Check(name="judged", state=state, wanted="every answer", found=f"{count} not judged", reason=reason)
     else:
-        state = GateState.PASSED if reaches(allowed, not_judged["share"]) else GateState.FAILED
-        reason = f"{not_judged['share']:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
+        state = GateState.PASSED if reaches(allowed, share) else GateState.FAILED
+        reason = f"{share:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
         yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=count, reason=reason)
     if summary.get("unfinished"):
         reason = f"{summary['unfinished']} jobs are unfinished: run the gate again when they have finished"
