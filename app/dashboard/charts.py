@@ -40,6 +40,26 @@ def interval_bar(low: float, high: float, value: float | None = None, *, label: 
     )
 
 
+def share_bar(parts: Sequence[tuple[str, str, int]]) -> Markup:
+    """Draw the shares of a whole as one bar. ``parts``: name, look (``passed``, ``failed`` ...) and number of each."""
+    total = sum(number for _, _, number in parts)
+    if not total:
+        return Markup("")
+    shapes, at = "", 0.0
+    for name, look, number in parts:
+        width = 600 * number / total
+        shapes += (
+            f'<rect class="share-{escape(look)}" x="{at:.1f}" y="0" width="{max(width - 1, 0.5):.1f}" height="10">'
+            f"<title>{escape(name)}: {number}</title></rect>"
+        )
+        at += width
+    words = escape(", ".join(f"{name}: {number}" for name, _, number in parts))
+    return Markup(  # noqa: S704 - generated numbers, and escaped names
+        f'<svg class="shares" viewBox="0 0 600 10" preserveAspectRatio="none" role="img" aria-label="{words}">'
+        f"{shapes}</svg>"
+    )
+
+
 def shade(cell: Mapping[str, Any] | None) -> str:
     """Return the class of a cell of the matrix by its score, in five steps; "" without a certain score."""
     value = None if cell is None else cell["score"]["value"]

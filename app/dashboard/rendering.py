@@ -93,6 +93,7 @@ def create_environment(assets: Assets, packages: Sequence[str] = ()) -> Environm
         "asset": assets.url,
         "change_bar": charts.change_bar,
         "interval_bar": charts.interval_bar,
+        "share_bar": charts.share_bar,
         "trend_line": charts.trend_line,
         "duration": wording.duration,
         "job_errors": wording.JOB_ERRORS,

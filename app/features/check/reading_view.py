@@ -250,6 +250,7 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewe
     return environment.get_template("check_view.html").render(
         check=document,
         outcomes=OUTCOMES,
+        shares=_shares(document),
         panels=panels,
         report=Markup(decorated(report, classes, buttons)),  # noqa: S704 - sanitized by ``render_markdown`` or escaped
         unbound=[(panel, readable_mark(each.mark)) for panel, each in _citations(panels) if each.source is None],
@@ -260,6 +261,12 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewe
         style=Markup(_asset("app.dashboard", "style.css") + _asset(__package__, "check.css")),  # noqa: S704 - our files
         script=Markup(_asset(__package__, "check.js")),  # noqa: S704 - our file
     )
+
+
+def _shares(document: CheckDocument) -> list[tuple[str, str, int]]:
+    """Return name, look and number of the outcomes that occur, in the order of the legend."""
+    counts = {str(outcome): number for outcome, number in document.counts.items()}
+    return [(name, look, counts[code]) for code, (name, look, _) in OUTCOMES.items() if counts.get(code)]
 
 
 def _citations(panels: Sequence[Panel]) -> Iterator[tuple[Panel, Any]]:
