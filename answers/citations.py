@@ -245,7 +245,7 @@ class _Finder:
         if begin.lastgroup in {None, "doi"}:
             end, resume = bare_end(self._text, begin.start(begin.lastgroup or 0), self._spans)
         is_last = end == self._last and before[-1:] in {"(", "<"}
-        if is_last and close is not None:
+        if close is not None and self._text[end : end + 1] in {"", "\r", "\n"}:
             return self._note_link(start, end, close, is_cut=True)
         is_cut = is_last or self._text.count("(", start, end) > self._text.count(")", start, end)
         self._note(start, end, *self._context(start, CitationKind.BARE), (start, end), is_cut=is_cut)
@@ -327,7 +327,7 @@ _START = re.compile(
     re.IGNORECASE,
 )
 """Start of a URL (scheme, ``www.``, or a known top-level domain before a path or behind "Source:"), or identifier."""
-_OMISSION = re.compile(r"\u2026|\.{3,}(?=/|\Z)")
+_OMISSION = re.compile(r"[\[(](?:\.{3}|\u2026)[\])]|\u2026|\.{3,}(?=/|\[|\Z)")
 _ELLIPSIS = re.compile(r"\u2026|\.{3}")
 
 # White space, characters that are invalid in URLs, and the quotes, brackets, full stops and commas of other scripts,

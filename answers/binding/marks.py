@@ -141,17 +141,19 @@ _EXPONENT = re.compile(
 _SQUARE_OR_CUBE = re.compile(r"(?:(?<![^\W_])(?<![.°])(?:[kcdmµμnhM]?m|ft|in|yd|mi|mc|sec|s)|[米里])\Z")
 _PROSE_BEFORE = re.compile(r"(?<!\d)(?:19|20)\d\d[)）]\Z|[A-Za-z一-龥]{3,}[)）]\Z")
 _SUPER_TO_DIGITS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_TURN = r"turn\d{1,3}(?:search|news|view|fetch|file|academia|image|product|forecast|finance|sports)\d{1,3}"
 _OF_PRODUCT = re.compile(
     r"\ue200[^\ue200\ue201\n]{0,400}\ue201|[\ue200-\ue206]"
-    r"|(?<![\w-])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|news|view|fetch|file|academia|image|product)\d{1,3}){1,20}(?!\w)"
-    r"|\[cite_(?:start|end)\]|<(?:antml:)?cite index=[^<>\n]{0,80}>|(?<!\d)</(?:antml:)?cite>"
+    rf"|(?<![\w-])(?:file)?(?:cite)?(?:\ue202?{_TURN}){{1,20}}(?!\w)|[\[【(]{_TURN}(?:[,;\s]{{1,3}}{_TURN}){{0,20}}[\]】)]"
+    r"|\[cite_(?:start|end)\]|<(?:antml:)?cite index=[^<>\n]{0,80}>|(?<!\d)</(?:antml:)?cite>|</?co: ?[\d,]{1,20}>"
     r"|<grok:render [^<>\n]{0,300}>(?:<argument [^<>\n]{0,80}>[^<>\n]{0,80}</argument>)?</grok:render>"
     r"|:contentReference\[oaicite:\d{1,4}\](?:\{index=\d{1,4}\})?|[【\[]oaicite:\d{1,4}[】\]]"
 )
 """Citations in the internal form of a product, which it replaces when it shows an answer. Copies contain them."""
 _GLUED = re.compile(r"[!-~]\[")
 """Link directly behind the text, as in ``rose.[Reuters](URL) It``."""
-_HINTS = (*"\ue200\ue201\ue202\ue203\ue204\ue205\ue206", "citeturn", "oaicite", "[cite_", "cite index=", "<grok:")
+_HINTS = ("oaicite", "[cite_", "cite index=", "<grok:", "</co:", *"\ue200\ue201\ue202\ue203\ue204\ue205\ue206")
+_HINTS += tuple(f"turn{number}" for number in range(10))
 _CITE = re.compile(
     r"(?:<(?:cite|ref)>|\\(?:cite|citep|citet|parencite|autocite)\{)(?P<body>[^<>{}\n]{1,100})(?:</(?:cite|ref)>|\})",
     re.I,
@@ -296,7 +298,7 @@ class _MarkFinder:
 
     def of_product(self, match: re.Match[str]) -> Targets:
         """Read the internal form of a product. The report does not say what it refers to."""
-        return () if match[0].startswith(("[cite_", "<cite ")) else (None,)
+        return () if match[0].startswith(("[cite_", "<cite ", "<co")) else (None,)
 
     def superscript(self, match: re.Match[str]) -> Targets:
         numbers = _expand(match[0].translate(_SUPER_TO_DIGITS))

@@ -215,6 +215,8 @@ def test_label_is_truncated_to_a_maximum_length() -> None:
         ("[a](https://a.example/annual-rep...)", "https://a.example/annual-rep", "https://a.example/annual-report"),
         ("https://a.example/…/islands.html", "https://a.example/", "https://a.example/2026/islands.html"),
         ("https://a.example/Mercury_(pla", "https://a.example/Mercury_(pla", "https://a.example/Mercury_(planet)"),
+        ("https://a.example/annual[...]", "https://a.example/annual", "https://a.example/annual-report"),
+        ("- [label](https://a.example/annu\n", "https://a.example/annu", "https://a.example/annual"),
         ("[label](https://a.example/annu", "https://a.example/annu", "https://a.example/annual"),
     ],
 )

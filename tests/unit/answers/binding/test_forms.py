@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from answers.binding import bind
+from answers.binding import bind, without_product_marks
 
 A = "https://a.example/x"
 B = "https://b.example/y?q=1"
@@ -29,6 +29,26 @@ def bound(report: str) -> list[tuple[str, str | None, str]]:
         )
         for mark in binding.marks
     ]
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "\ue200cite\ue202turn0search1\ue202turn2view0\ue201",
+        "citeturn0search3turn1news2",
+        "[turn0search1, turn0news2]",
+        "【oaicite:4】",
+        ":contentReference[oaicite:0]{index=0}",
+        '<grok:render card_id="1"><argument name="citation_id">3</argument></grok:render>',
+        "</cite>",
+        "</co: 0,1>",
+    ],
+)
+def test_marks_of_products_are_unbound_and_can_be_removed(mark: str) -> None:
+    opening = {"</cite>": '<cite index="1-2">', "</co: 0,1>": "<co: 0,1>"}.get(mark, "[cite_start]")
+    report = f"{opening}Oslo grew.{mark} It rained ([site]({A}))."
+    assert bound(report)[0] == (mark, None, f"{opening}Oslo grew.{mark}")
+    assert without_product_marks(report) == f"Oslo grew. It rained ([site]({A}))."
 
 
 DOCUMENTS = {
