@@ -39,7 +39,7 @@ from app.console.progress import ProgressBoard, Step
 from app.console.scorecard import answer_table, finished_line, missing_runs_line, scorecard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.dashboard.effects import Effects
-from app.dashboard.outline import outline
+from app.dashboard.outline import PENALTY_APPLIES, outline
 from app.dashboard.wording import shorten
 from app.engine.estimate import MAX_PAGES, AnswerFacts, Estimate, estimate_answer, past_results
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
@@ -378,7 +378,7 @@ def _loss_lines(evaluated: Mapping[str, Sequence[AnswerEvaluation]]) -> list[str
         effects = Effects(tree)
         for leaf in tree.leaves:
             lost = effects[leaf.key].lost[0]
-            if leaf.outcome == Outcome.FAILED and lost >= _LEAST_LOSS:
+            if leaf.state in (Outcome.FAILED, PENALTY_APPLIES) and lost >= _LEAST_LOSS:
                 said = shorten(str(leaf.fields.get("claim") or leaf.desc or leaf.name), _MAX_CLAIM_CHARS)
                 place = f"{one.planned.folder.agent} {one.planned.folder.task_id} {leaf.id}"
                 urls = leaf.fields.get("sources") or ()

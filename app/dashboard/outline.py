@@ -155,7 +155,9 @@ def _add(
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
 _OUTCOMES = frozenset(Outcome)
-_PENALTY_STATES: Mapping[str, str] = {"passed": "applies", "partial": "applies", "failed": "avoided"}
+PENALTY_APPLIES = "applies"
+"""State of a penalty that is subtracted."""
+_PENALTY_STATES: Mapping[str, str] = {"passed": PENALTY_APPLIES, "partial": PENALTY_APPLIES, "failed": "avoided"}
 _GOOD_STATES = frozenset({"passed", "avoided"})
 _MAYBE_UNKNOWN = frozenset({Outcome.NOT_JUDGED, Outcome.SKIPPED})
 _UNJUDGED = Verdict(outcome=Outcome.NOT_JUDGED)

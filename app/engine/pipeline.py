@@ -160,10 +160,10 @@ async def evaluate(
         near=case.answered_at,
         owner=case.owner,
         stored_only=case.stored_pages,
-        forbidden=forbidden,
         supplied=case.supplied,
         policy=case.judge.evidence_policy(case.evidence_policy),
     )
+    pages.forbidden = forbidden
     call_log = CallLog(runtime, pages, case.result_id, is_stored=case.is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     request_parameters = RequestParameters(parameters, judged_by.providers)
@@ -424,7 +424,7 @@ class AnswerPages:
         self._owner = owner
         self._stored_only = stored_only or policy is EvidencePolicy.SUPPLIED
         self._lookup_age_s = lookup_age_s
-        self._forbidden = forbidden
+        self.forbidden = forbidden
         self._supplied = {canonical_key(capture.url): capture for capture in supplied}
         self.policy = policy
         self._seen: dict[str, Capture] = {}
@@ -455,7 +455,7 @@ class AnswerPages:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                capture = None if self._forbidden.find(url) else self._preferred(url) or await self._get(url)
+                capture = None if self.forbidden.find(url) else self._preferred(url) or await self._get(url)
                 if capture is not None:
                     by_url[url] = await self._rendered(self._fallback(url, capture) or capture)
             except BrowserUnavailable:
@@ -482,7 +482,7 @@ class AnswerPages:
 
         A page that this answer has already used is not looked up again, whatever its outcome.
         """
-        self._check_allowed(url, self._forbidden.find(url), None)
+        self._check_allowed(url, self.forbidden.find(url), None)
         try:
             return await self._evidence_for(url)
         except NoEvidence as missing:
@@ -551,7 +551,7 @@ class AnswerPages:
                 self._keep(error.capture)
             raise
         self._keep(evidence.capture)  # that of an import changes when its screenshots are prepared
-        self._check_allowed(url, self._forbidden.of_capture(evidence.capture), evidence.capture)
+        self._check_allowed(url, self.forbidden.of_capture(evidence.capture), evidence.capture)
         return evidence
 
     def _check_allowed(self, url: str, entry: ForbiddenSource | None, capture: Capture | None) -> None:

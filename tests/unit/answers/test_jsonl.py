@@ -53,6 +53,16 @@ def test_invalid_reply_is_reported_with_line_and_field(fields: dict[str, Any], p
     assert found == path
 
 
+def test_supplied_pages_belong_to_their_answer_and_a_policy_forms_a_separate_submission() -> None:
+    page = {"url": "https://a.example/", "text": "It is old."}
+    plain, fallback = read(line(), line(evidence=[page]), line(evidence=[page], evidence_policy="fallback"))
+    assert [answer.evidence for answer in plain.answers] == [(), (page,)]
+    assert (fallback.evidence_policy, fallback.answers[0].evidence) == ("fallback", (page,))
+    assert problems(line(evidence={"url": "x"})) == [("line 1.evidence", "is not a list of pages")]
+    ((path, message),) = problems(line(evidence_policy="maybe"))
+    assert (path, message) == ("line 1.evidence_policy", "is 'maybe'; use captured, fallback or supplied")
+
+
 def test_different_run_model_or_metadata_forms_a_separate_submission() -> None:
     found = read(line(run="a"), line(run="b"), line(run="b", model="openai/x"), line(run="b", metadata={"n": 1}))
     assert [(one.run, one.model, dict(one.metadata)) for one in found] == [
