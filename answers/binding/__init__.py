@@ -103,12 +103,17 @@ def bind(text: str) -> Binding:
     plain = masked_text(text, found, _list_spans(text, references, cited))
     marks = found + [mark for listed in lists.values() for mark in listed]
     scopes = Scopes(plain, marks)
+    has_one_list = len({entry.below for entry in references.entries}) == 1
+    cited_urls = {target.url for mark in found for target in mark.targets if target is not None}
     starts, at = [mark.start for mark in found], len(found)
     parts: list[Block | Line] = [*layout.blocks, *lists]
     for block in sorted(parts, key=lambda each: each.start):
         if isinstance(block, Line):
-            is_only = len(lists) == 1 and not plain[block.start :].strip()
-            scopes.read_list(block, range(at, at := at + len(lists[block])), is_only=is_only)
+            is_only = has_one_list and not plain[block.start :].strip()
+            urls = {each.url for mark in lists[block] for each in mark.targets if each is not None}
+            listed = range(at, at := at + len(lists[block]))
+            if not is_only or urls.isdisjoint(cited_urls):  # else it repeats the links of the report
+                scopes.read_list(block, listed, is_only=is_only)
         elif spans := list(sentences(plain, block)):
             start, end = spans[0][0], spans[-1][1]
             inside = range(bisect_left(starts, start), bisect_left(starts, end))

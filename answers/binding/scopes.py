@@ -89,7 +89,7 @@ class Scopes:
         self._lead: Sequence[int] = ()
         """Marks of the last block, if it introduces a list."""
         self._levels: list[int] = []
-        self._has_bound, self._has_closed = False, False
+        self._has_closed = False
 
     def read(self, block: Block, spans: Sequence[Span], marks: Sequence[int]) -> None:
         """Read a block with its sentences and the indices of its marks."""
@@ -165,7 +165,7 @@ class Scopes:
             frame.open += frame.below
         else:
             frame = self._place(title)
-            is_part = not (is_only and self._has_closed and not self._has_bound)
+            is_part = not (is_only and self._has_closed)
         is_part = is_part and (frame.level < 0 or bool(frame.open) or not frame.last)
         if is_part and len(marks) <= _MAX_SOURCES:
             self._bind(marks, title)
@@ -234,7 +234,6 @@ class Scopes:
     def _support(self, marks: Iterable[int], statements: Sequence[Statement]) -> bool:
         for mark in marks:
             self.of_mark[mark] += [each for each in statements if each not in self.of_mark[mark]]
-            self._has_bound = True
         return bool(marks)
 
     def _is_source(self, block: Block, *, has_marks: bool) -> bool:

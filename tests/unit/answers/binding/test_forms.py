@@ -51,6 +51,12 @@ def test_marks_of_products_are_unbound_and_can_be_removed(mark: str) -> None:
     assert without_product_marks(report) == f"Oslo grew. It rained ([site]({A}))."
 
 
+def test_list_at_the_end_that_repeats_the_links_of_a_report_is_no_source_of_its_last_section() -> None:
+    report = f"## A\n\nOslo grew ([a]({A})).\n\n## Conclusion\n\nAll is well.\n\n**Sources:**\n- {A}\n- {B}\n"
+    assert [statement for _, _, statement in bound(report)] == [f"Oslo grew ([a]({A}))."]
+    assert [source.url for source in bind(report).unused()] == [B]
+
+
 DOCUMENTS = {
     "[report.pdf, p. 15]": ("report.pdf", "15"),
     "[report.pdf p.15]": ("report.pdf", "15"),
