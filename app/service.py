@@ -15,6 +15,7 @@ from app.access.keys import KeyAuthenticator, RateLimiter, StreamLimiter
 from app.clock import SystemClock
 from app.engine.runtime import Runtime, open_runtime
 from app.jobs.budget_ledger import BudgetLedger
+from app.jobs.evaluated import EvaluatedResults
 from app.jobs.evaluator import JobEvaluator, JobRunner
 from app.jobs.events import JobEvents
 from app.jobs.execution import EvaluateJob, JobExecutor, Takeover
@@ -139,6 +140,7 @@ async def open_service(
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
             **({"job events": events.run()} if listens else {}),
+            "evaluated results": EvaluatedResults(database, settings.data_dir, ids=opened.ids).run(),
             "webhooks": await _webhook_sender(stack, database, opened, metrics),
             **({} if worker is None else {"worker": worker.run()}),
         }

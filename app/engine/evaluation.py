@@ -23,7 +23,7 @@ from app.async_tools import unwrapped
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
-from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason
+from app.engine.result_folder import ResultInputs, keep_for_service, newest_result, rejudge_reason
 from app.engine.runtime import Runtime
 from app.errors import script_error
 from app.progress import Progress
@@ -243,7 +243,7 @@ async def evaluate_all(
 
         async def judge_answer(number: int, one: PlannedAnswer) -> None:
             async with slots:
-                done[number] = await _evaluate(runtime, one, observer, task_folder)
+                done[number] = await _evaluate(runtime, one, observer, task_folder, is_kept=cache is None)
             observer.finished(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
@@ -272,9 +272,14 @@ async def evaluate_all(
 
 
 async def _evaluate(
-    runtime: Runtime, planned: PlannedAnswer, observer: EvaluationObserver, task_folder: TaskFolder | None
+    runtime: Runtime,
+    planned: PlannedAnswer,
+    observer: EvaluationObserver,
+    task_folder: TaskFolder | None,
+    *,
+    is_kept: bool,
 ) -> AnswerEvaluation:
-    """Judge one answer and write its result."""
+    """Judge one answer and write its result. ``is_kept``: also for the service on the same data folder."""
     folder, code = planned.folder, None if planned.problem is None else planned.problem[0]
     if code == NO_JUDGE:
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=planned.reason)
@@ -315,6 +320,9 @@ async def _evaluate(
     if result is None:
         error = f"{failure.message}\n{failure.traceback}".rstrip()
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, failure.code), error=error)
+    if is_kept:
+        data_dir, model = runtime.settings.data_dir, runtime.settings.model
+        await asyncio.to_thread(keep_for_service, data_dir, folder, planned.answer, model, result)
     pages = tuple(page["url"] for page in result["pages"])
     outcome = planned.outcome(summary_fields(result))
     return AnswerEvaluation(planned=planned, outcome=outcome, pages=pages, path=judged.path)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from answers.submission import Answer
 from app.errors import AppError
@@ -89,6 +89,25 @@ def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finish
     path = folder.free_result_path(finished_at.astimezone())
     write_json(path, result)
     return path
+
+
+EVALUATED: Final = "evaluated"
+"""Folder in the data folder with the results that a service on it has not stored yet."""
+
+
+def keep_for_service(
+    data_dir: Path, folder: AnswerFolder, answer: Answer, model: str, result: Mapping[str, Any]
+) -> None:
+    """Leave a result for the service on the same data folder, so that its dashboard shows it. Blocks."""
+    kept = {
+        "agent": folder.agent,
+        "task_id": folder.task_id,
+        "answer_name": answer.name,
+        "text": answer.text,
+        "model": model,
+        "result": result,
+    }
+    write_json(data_dir / EVALUATED / f"{result['id']}.json", kept)
 
 
 def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:

@@ -367,7 +367,7 @@ class JobExecutor:
         Raises:
             JobSuperseded: The fencing token is no longer valid. Nothing was stored.
         """
-        row = await _row(result_id, result)
+        row = await new_result(result_id, result)
         now = self._clock.now()
         async with self._database_access, self._database.begin() as connection:
             ended = await rows.succeed(connection, job.fence, result_id=result_id, progress=progress, now=now)
@@ -383,7 +383,7 @@ class JobExecutor:
                 await mark_checkpoints_counted(connection, job.id)
 
     async def _pause_for_budget(self, job: Job, result_id: str, reached: JobBudgetExhausted) -> None:
-        row = None if reached.result is None else await _row(result_id, reached.result)
+        row = None if reached.result is None else await new_result(result_id, reached.result)
         await self._pausing.pause_for_budget(job.fence, reached, row, self._clock.now())
 
     async def _fail(self, job: Job, error: JobError) -> None:
@@ -443,7 +443,8 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def _row(result_id: str, result: dict[str, Any]) -> NewResult:
+async def new_result(result_id: str, result: dict[str, Any]) -> NewResult:
+    """Return the row of a result."""
     final = float(result["final_score"])
     score = result.get("score")
     low, high = (score["low"], score["high"]) if isinstance(score, dict) else (final, final)
