@@ -21,6 +21,7 @@ from app.console.judging_options import JudgesOption, TaskFolderOption, judging_
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import LintReport, lint_judges
+from app.settings import load_settings
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
 from judges.yaml_tasks.model import task_schema
@@ -106,13 +107,12 @@ def new(
         path.write_text(Template(text).substitute(values), encoding="utf-8")
     created = "\n         ".join(map(str, names))
     paths = list(names)
+    judges = "" if folder in load_settings().judges else f" --judges {folder}"  # the folder of the settings is read
     test = (
-        f"python {paths[1]}"
-        if python
-        else f"assay tasks test {task_id} --judges {folder} --answer {paths[1]} --pages {paths[2]}"
+        f"python {paths[1]}" if python else f"assay tasks test {task_id}{judges} --answer {paths[1]} --pages {paths[2]}"
     )
     stderr_console().print_line(
-        f"created: {created}\ntest it: {test}\nuse it:  ASSAY_JUDGES={folder} assay tasks show {task_id}"
+        f"created: {created}\ntest it: {test}\nuse it:  assay evaluate --agent AGENT --task {task_id}{judges}"
     )
 
 
