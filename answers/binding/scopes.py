@@ -94,6 +94,9 @@ class Scopes:
     def read(self, block: Block, spans: Sequence[Span], marks: Sequence[int]) -> None:
         """Read a block with its sentences and the indices of its marks."""
         if block.kind is LineKind.HEADING:
+            if marks and _SOURCE_LINE.fullmatch(self._text, block.start, block.end):
+                self.read_list(block, marks, is_only=False)
+                return
             self._close(block.level)
             self._frames.append(_Frame(block.level))
             self._levels.append(block.level)
@@ -132,6 +135,8 @@ class Scopes:
         found = sorted(own + free, key=lambda each: each.span)
         gives = marks if own and (found[-1].is_title or self._is_empty(found[-1].span)) else ()
         self._paragraph, self._lead = [], ()
+        for each in found[1:] if found[0].is_title else ():
+            each.lead = found[0].span
         if block.kind is LineKind.HEADING:
             frame.sources += gives
         elif block.kind is LineKind.ITEM:
@@ -145,15 +150,13 @@ class Scopes:
                 titles = [each.span for each in found if each.is_title]
                 if frame.level >= 0:
                     frame.title = titles[0] if titles else None
-                for each in found[1:] if titles else ():
-                    each.lead = titles[0]
                 if own:
                     frame.open, free = [], []
                 self._paragraph, self._lead = free, gives
             frame.open += free
             frame.last = found[-1:]
 
-    def read_list(self, title: Line, marks: Sequence[int], *, is_only: bool) -> None:
+    def read_list(self, title: Block | Line, marks: Sequence[int], *, is_only: bool) -> None:
         """Read a list of sources that no mark refers to.
 
         ``is_only``: no other part of the report has such a list, and the report ends with it.

@@ -30,6 +30,8 @@ _END = re.compile(
     r"|\n(?P<blank>\n*)"
 )
 """End of a sentence with the marks that follow it, or of a line."""
+_SYMBOL = re.compile(r"[ \t]*[\u2190-\u2bff\U0001f000-\U0001faff]")
+"""Emoji or arrow, which begins the lines of a list without list markers."""
 _WORD_BEFORE = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]{0,12}\Z")
 _ABBREVIATIONS_TEXT = (
     "e.g i.e eg ie cf vs viz al approx ca est resp incl excl dr mr mrs ms prof rev hon sr jr st mt ft "
@@ -92,7 +94,10 @@ def _is_boundary(text: str, match: re.Match[str], end: int) -> bool:
     if stop is None:
         line = text[text.rfind("\n", max(0, after - 80), match.start()) + 1 : match.start()]
         is_title = len(line) < 40 or LABELLED.match(line) is not None
-        is_complete = line.endswith(_LINE_IS_COMPLETE) or (is_title and LABELLED.match(text, after, end) is not None)
+        is_item = _SYMBOL.match(text, after, end) is not None or (
+            is_title and LABELLED.match(text, after, end) is not None
+        )
+        is_complete = line.endswith(_LINE_IS_COMPLETE) or is_item
         return bool(match["blank"]) or (is_complete and not is_lower)
     next_char = text[match.end("stop") : end][:1]
     if stop[0] in "。！？；｡":  # a quotation within a Japanese sentence continues with a particle
