@@ -20,7 +20,7 @@ EVALUATE = "assay evaluate --agent me --model lexical"
 STEPS = (
     ("install", "make setup", 0),
     ("see the demo", "make demo", 0),
-    ("judge a hand-made answer over HTTP", f"{README_BLOCK}; . ./block.sh; kill %1 %2; wait", 0),
+    ("judge a hand-made answer with a service", f"{README_BLOCK}; . ./block.sh; c=$?; kill %1 %2; wait; exit $c", 0),
     (
         "write an own answer",
         f"mkdir -p answers/me/karrow_visit; printf {ANSWER} > answers/me/karrow_visit/answer_1.md",
