@@ -98,9 +98,8 @@ def _score_node(node: N, leaf: Callable[[N], NodeScore], scores: dict[int, NodeS
     if node.strategy == Strategy.SEQUENTIAL:
         _skip_after_first_miss(node, scores)
     score = _inner_score(node.children, scores)
-    scores[id(node)] = NodeScore(
-        score, _inner_status(score, [_status(each, scores[id(each)]) for each in node.children])
-    )
+    statuses = [scores[id(each)].status if each.weight > 0 else _status(scores[id(each)]) for each in node.children]
+    scores[id(node)] = NodeScore(score, _inner_status(score, statuses))
 
 
 def _skip_after_first_miss(node: N, scores: dict[int, NodeScore]) -> None:
@@ -118,14 +117,15 @@ def _inner_score(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) 
 
 def _unclipped(children: Sequence[TreeNode], scores: Mapping[int, NodeScore]) -> float:
     """Return the score of a group before it is clipped. A closed gate does not excuse a penalty."""
-    gates = [scores[id(child)].score for child in children if child.critical]
-    credit = 0.0 if any(score < 1.0 for score in gates) else 1.0
-    pairs = []
-    for child in children:
-        if not child.critical:
-            points = scores[id(child)].score
-            pairs.append((_weight(child), max(0.0, points) if child.weight < 0 else min(credit, points)))
-    return _weighted_mean(pairs, credit if gates else 0.0)
+    is_closed = any(child.critical and scores[id(child)].score < 1.0 for child in children)
+    if is_closed and all(child.weight > 0.0 <= scores[id(child)].score for child in children):
+        return 0.0
+    pairs = [(_weight(child), scores[id(child)].score) for child in children if not child.critical]
+    if not is_closed and all(weight > 0.0 <= score for weight, score in pairs):
+        return _weighted_mean(pairs)
+    credit = 0.0 if is_closed else 1.0
+    pairs = [(weight, max(0.0, points) if weight < 0 else min(credit, points)) for weight, points in pairs]
+    return _mean_less_penalties(pairs, credit if len(pairs) < len(children) else 0.0)
 
 
 def _weight(node: TreeNode) -> float:
@@ -134,29 +134,42 @@ def _weight(node: TreeNode) -> float:
     return node.weight
 
 
-def _weighted_mean(pairs: Sequence[tuple[float, float]], credit: float) -> float:
+def _weighted_mean(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return the mean of (weight, score) pairs. It is exactly 1.0 if and only if no score is below 1.0."""
+    if all(score == 1.0 for _, score in pairs):
+        return 1.0
+    total = sum(weight for weight, _ in pairs)
+    if math.isinf(total):
+        return _weighted_mean(_scaled(pairs))
+    mean = sum(weight * score for weight, score in pairs) / total
+    # A failed leaf with a tiny weight must not disappear by rounding: 1.0 means passed and satisfies critical gates.
+    return min(mean, _JUST_BELOW_ONE)
+
+
+def _mean_less_penalties(pairs: Sequence[tuple[float, float]], credit: float) -> float:
     """Return the mean of (weight, score) pairs, less the penalties. ``credit`` is the mean without positive weights.
 
     It is exactly 1.0 if and only if no score is below 1.0 and no penalty above 0.0.
     """
-    has_gain = any(weight > 0 for weight, _ in pairs)
-    if (has_gain or credit == 1.0) and all(score == (weight > 0) for weight, score in pairs):
-        return 1.0
     if math.isinf(sum(abs(weight) for weight, _ in pairs)):
-        largest = max(abs(weight) for weight, _ in pairs)
-        pairs = [(weight / largest, score) for weight, score in pairs]
-    total = sum(weight for weight, _ in pairs if weight > 0)
-    if not has_gain or not total:
-        pairs = [*pairs, (sum(-weight for weight, _ in pairs) or 1.0, credit)]
-        total = pairs[-1][0]
-    mean = sum(weight * score for weight, score in pairs) / total
-    # A failed leaf with a tiny weight must not disappear by rounding: 1.0 means passed and satisfies critical gates.
+        pairs = _scaled(pairs)
+    if not any(weight > 0 for weight, _ in pairs):
+        pairs = [*pairs, (sum(-weight for weight, _ in pairs), credit)]
+    if all(score == (weight > 0) for weight, score in pairs):
+        return 1.0
+    mean = sum(weight * score for weight, score in pairs) / sum(weight for weight, _ in pairs if weight > 0)
     return min(max(mean, -_MOST), _JUST_BELOW_ONE)
 
 
-def _status(node: TreeNode, scored: NodeScore) -> Status:
-    """Return the status that counts for the group: a penalty that applies has failed."""
-    return Status.FAILED if node.weight < 0 and scored.score > 0.0 else scored.status
+def _scaled(pairs: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the pairs with weights whose sum is finite."""
+    largest = max(abs(weight) for weight, _ in pairs)
+    return [(weight / largest, score) for weight, score in pairs]
+
+
+def _status(penalty: NodeScore) -> Status:
+    """Return the status of a penalty that counts for its group: one that applies has failed."""
+    return Status.FAILED if penalty.score > 0.0 else penalty.status
 
 
 def _inner_status(score: float, children: Sequence[Status]) -> Status:
@@ -189,8 +202,15 @@ def has_penalties(root: TreeNode) -> bool:
 
 def penalty_leaves(root: N) -> frozenset[int]:
     """Return ``id(leaf)`` of the leaves of penalties: the higher they score, the lower ``root`` does."""
-    nodes = (node for node in walk(root) if node.weight < 0 and node is not root)
-    return frozenset(id(leaf) for node in nodes for leaf in leaves_below(node))
+    found: set[int] = set()
+    pending = [root]
+    while pending:
+        for child in pending.pop().children:
+            if child.weight < 0:  # contains no further penalty
+                found.update(map(id, leaves_below(child)))
+            elif child.children:
+                pending.append(child)
+    return frozenset(found)
 
 
 def score_with(
