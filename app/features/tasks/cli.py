@@ -152,6 +152,8 @@ def _print_scores(scores: dict[str, Any]) -> None:
         print_line(f"\n{label:<14} {finding['message']}")
         for leaf in finding["leaves"]:
             print_line(f"    {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim'] or leaf['description']}")
+            if leaf["reasoning"]:
+                print_line(f"        {leaf['reasoning']}")
         print_line(f"    Fix: {finding['fix']}")
     for name in ("gold", "empty"):
         for leaf in scores[name].get("not_judged", ()):

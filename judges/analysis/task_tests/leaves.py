@@ -33,6 +33,8 @@ class ObservedLeaf:
     """Result of a check by code, also if the leaf was then skipped; None if unknown."""
     blocked_by: str | None = None
     """Id of the failed leaf or group because of which this leaf was skipped."""
+    reasoning: str = field(default="", compare=False)
+    """Of the judge; of a check, what it compared."""
 
     @property
     def question(self) -> tuple[object, ...]:
@@ -78,6 +80,7 @@ def _leaf(key: str, data: Mapping[str, Any]) -> ObservedLeaf:
         outcome=outcome,
         reason=data.get("reason"),
         desc=str(data.get("desc") or ""),
+        reasoning=str(data.get("reasoning") or ""),
         check=check,
         blocked_by=data.get("blocked_by"),
     )
@@ -201,6 +204,7 @@ def _leaf_json(leaf: ObservedLeaf) -> dict[str, Any]:
         "description": leaf.desc,
         "outcome": leaf.outcome.value,
         "reason": leaf.reason,
+        "reasoning": leaf.reasoning,
     }
 
 
