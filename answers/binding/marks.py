@@ -75,7 +75,12 @@ def _mask_of(text: str, mark: FoundMark) -> str:
 
 def without_product_marks(text: str) -> str:
     """Return a text without the internal marks and tags of products, for models and readers."""
-    return _OF_PRODUCT.sub("", text) if any(hint in text for hint in _HINTS) else text
+    return _OF_PRODUCT.sub("", text) if _may_be_of_product(text) else text
+
+
+def _may_be_of_product(text: str) -> bool:
+    """Return whether a search for marks of products can find one. Most texts have none, and the search is slow."""
+    return any(hint in text for hint in _HINTS)
 
 
 def _in_text(found: Iterable[Iterable[FoundMark]], excluded: bytearray) -> list[FoundMark]:
@@ -211,7 +216,8 @@ class _MarkFinder:
 
     def of(self, forms: Iterable[_Form]) -> Iterator[Iterator[FoundMark]]:
         for pattern, read in forms:
-            yield self._of(pattern, read)
+            if pattern is not _OF_PRODUCT or _may_be_of_product(self._text):
+                yield self._of(pattern, read)
 
     def _of(
         self, pattern: re.Pattern[str], read: Callable[[_MarkFinder, re.Match[str]], Targets]
