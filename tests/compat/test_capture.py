@@ -74,8 +74,8 @@ def seen(outcome: CaptureOutcome, status: int | None = None, text: str = "", **f
 @pytest.fixture
 def manager_of() -> Callable[..., tuple[BatchBrowserManager, Browser]]:
     def make(*observations: Observation | Exception, max_retries: int = 3) -> tuple[BatchBrowserManager, Browser]:
-        manager, browser = BatchBrowserManager(max_retries=max_retries, retry_s=0), Browser(*observations)
-        manager._live = browser
+        manager, browser = BatchBrowserManager(max_retries=max_retries), Browser(*observations)
+        manager._live, manager.retry_s = browser, 0.0
         return manager, browser
 
     return make

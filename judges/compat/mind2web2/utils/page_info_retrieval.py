@@ -148,7 +148,6 @@ class BatchBrowserManager:
         max_concurrent_pages: int = 10,
         *,
         page_timeout: float = DEADLINE_S,
-        retry_s: float = 1.0,
     ) -> None:
         """Create a manager; the browser starts with the first page.
 
@@ -157,12 +156,12 @@ class BatchBrowserManager:
             max_retries: Attempts of ``capture`` if a capture fails with an error or a timeout.
             max_concurrent_pages: Concurrent captures.
             page_timeout: Time limit of an attempt, in seconds.
-            retry_s: Seconds before the second attempt; the n-th repeat waits n times as long.
         """
         self.headless = headless
         self.max_retries = max_retries
         self.max_concurrent_pages = max_concurrent_pages
-        self._retry_s = retry_s
+        self.retry_s = 1.0
+        """Seconds before the second attempt; the n-th repeat waits n times as long."""
         self._live = external_services().live_pages(max_concurrent_pages, deadline_s=page_timeout)
 
     async def __aenter__(self) -> BatchBrowserManager:
@@ -211,7 +210,7 @@ class BatchBrowserManager:
             if seen.outcome not in _REPEATED or seen.gone or attempt == attempts:
                 return seen
             logger.info("%s: %s in attempt %d of %d", address, seen.outcome.value, attempt, attempts)
-            await asyncio.sleep(self._retry_s * attempt)
+            await asyncio.sleep(self.retry_s * attempt)
             attempt += 1
 
     async def capture(self, url: str, logger: Any) -> Capture:
