@@ -52,17 +52,13 @@ def api_page(current: str) -> str:
     by_tag: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method, one in methods.items():
-            row = f"| `{method.upper()} {path}` | {_effect(one)} | {_inputs(one, schemas)} |"
+            effect = one["summary"].replace("``", "`").replace("|", "\\|")
+            row = f"| `{method.upper()} {path}` | {effect} | {_inputs(one, schemas)} |"
             by_tag.setdefault(one["tags"][0].capitalize(), []).append(row)
     rows = ["| operation | effect | parameters (bold: required) |", "|---|---|---|"]
     for tag, of_tag in by_tag.items():
         rows += [f"| **{tag}** | | |", *of_tag]
     return "\n".join([current.partition(API_NOTICE)[0] + API_NOTICE, *rows]) + "\n"
-
-
-def _effect(operation: dict[str, Any]) -> str:
-    text = f"{operation['summary'].rstrip('.')}. {operation.get('description', '')}".replace("``", "`")
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _inputs(operation: dict[str, Any], schemas: dict[str, Any]) -> str:
