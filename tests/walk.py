@@ -17,6 +17,9 @@ README_BLOCK = "sed -n '/^source .venv/,/^```/p' README.md | grep -v '^```' > bl
 ANSWER = "'## Ferry\\n- Leaves: 8:40\\n- Arrives: 9:25\\n- Source: http://127.0.0.1:8765/museum/ferry\\n'"
 SITE = "python scripts/demo_site.py > site.log & while ! grep -q Demo site.log; do sleep 0.1; done"
 EVALUATE = "assay evaluate --agent me --model lexical"
+BOTH = "assay evaluate --agent demo --agent demo-careless --answers answers/examples --model lexical"
+SERVED = "while ! curl -s 127.0.0.1:8000/v1/results | grep -q demo-careless; do sleep 0.5; done"
+SUBMIT = "assay submit answers/me/karrow_visit/answer_1.md --agent me --task karrow_visit --wait"
 STEPS = (
     ("install", "make setup", 0),
     ("see the demo", "make demo", 0),
@@ -28,6 +31,21 @@ STEPS = (
     ),
     ("judge it without a server: its page is denied", f"{SITE}; {EVALUATE}; code=$?; kill %1; exit $code", 3),
     ("allow the page, judge again", f"{SITE}; ASSAY_EGRESS_ALLOW=127.0.0.1:8765 {EVALUATE}; kill %1", 0),
+    (
+        "judge two agents and read the largest losses",
+        f"{SITE}; ASSAY_EGRESS_ALLOW=127.0.0.1:8765 {BOTH} > out.txt; c=$?; kill %1; "
+        "grep -q 'largest losses' out.txt && exit $c",
+        3,
+    ),
+    ("gate an agent", "assay results gate --agent demo --results eval_results --min-score 0.9", 0),
+    ("see both in the dashboard", f"assay serve > serve.log 2>&1 & {SERVED}; kill -INT %1; wait; exit 0", 0),
+    (
+        "submit to a service without a key",
+        "ASSAY_MODEL=openai/gpt-6-luna assay serve > serve.log 2>&1 & "
+        "while ! grep -q 'serves at' serve.log; do sleep 0.2; done; "
+        f"{SUBMIT} 2> out.txt; c=$?; kill -INT %1; wait; grep -q MODEL_NOT_CONFIGURED out.txt && exit $c",
+        3,
+    ),
     ("create an own task", "assay tasks new my_task 2> hint.txt; cat hint.txt", 0),
     ("test it with the command of the hint", "$(grep -o 'assay tasks test .*' hint.txt)", 0),
     ("create a task in Python", "assay tasks new py_task --python 2> hint.txt; cat hint.txt", 0),
