@@ -53,11 +53,12 @@ def api_page(current: str) -> str:
     for path, methods in document["paths"].items():
         for method, one in methods.items():
             effect = one["summary"].replace("``", "`").replace("|", "\\|")
-            row = f"| `{method.upper()} {path}` | {effect} | {_inputs(one, schemas)} |"
+            inputs = _inputs(one, schemas)
+            row = f"| `{method.upper()} {path}` | {effect}{f': {inputs}' if inputs else ''} |"
             by_tag.setdefault(one["tags"][0].capitalize(), []).append(row)
-    rows = ["| operation | effect | parameters (bold: required) |", "|---|---|---|"]
+    rows = ["| operation | effect: parameters (bold: required) |", "|---|---|"]
     for tag, of_tag in by_tag.items():
-        rows += [f"| **{tag}** | | |", *of_tag]
+        rows += [f"| **{tag}** | |", *of_tag]
     return "\n".join([current.partition(API_NOTICE)[0] + API_NOTICE, *rows]) + "\n"
 
 
