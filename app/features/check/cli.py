@@ -47,6 +47,28 @@ class _Judging:
     max_pages: MaxPagesOption = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Supplied:
+    """Pages that come with the report, and their use."""
+
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            "--sources",
+            metavar="FILE",
+            help="Pages that come with the report: JSON lines with url and text, html, mhtml, pdf or image.",
+        ),
+    ] = None
+    evidence: Annotated[
+        EvidencePolicy,
+        typer.Option(
+            "--evidence",
+            help="With --sources: open all pages and use these where a page cannot be read (fallback), or open none "
+            "(supplied).",
+        ),
+    ] = EvidencePolicy.SUPPLIED
+
+
 def check(
     source: _SourceArgument = None,
     *,
@@ -56,26 +78,11 @@ def check(
     as_json: JsonOption = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
     dry_run: DryRunOption = False,
-    sources: Annotated[
-        Path | None,
-        typer.Option(
-            "--sources",
-            metavar="FILE",
-            help="Pages that come with the report: JSON lines with url and text, html, mhtml, pdf or image.",
-        ),
-    ] = None,
-    evidence: Annotated[
-        EvidencePolicy,
-        typer.Option(
-            "--evidence",
-            help="With --sources: open all pages and use these where a page cannot be read (fallback), or open none "
-            "(supplied).",
-        ),
-    ] = EvidencePolicy.SUPPLIED,
     min_precision: Annotated[
         float | None,
         typer.Option("--min-precision", min=0.0, max=1.0, metavar="P", help="Exit 1 below this citation precision."),
     ] = None,
+    supplied: _Supplied,
     judging: _Judging,
 ) -> None:
     """Check whether the sources of a report support its statements.
@@ -83,7 +90,7 @@ def check(
     Opens each cited page with the browser and judges each statement. Without FILE, checks the shipped demo report
     with the lexical baseline, which needs no key.
     """
-    if source is None and (bind or sources is not None):
+    if source is None and (bind or supplied.sources is not None):
         raise WrongUsage(f"{'--bind' if bind else '--sources'} needs a FILE or URL")
     if (bind or dry_run) and (html is not None or min_precision is not None):
         raise WrongUsage("--html and --min-precision need a check: remove --bind or --dry-run")
@@ -93,8 +100,8 @@ def check(
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
         return
-    supplied = () if sources is None else tuple(read_supplied_pages(sources))
-    command = CheckCommand(source=source, text=report, supplied=supplied, policy=evidence, **asdict(judging))
+    pages = () if supplied.sources is None else tuple(read_supplied_pages(supplied.sources))
+    command = CheckCommand(source=source, text=report, supplied=pages, policy=supplied.evidence, **asdict(judging))
     if bind:
         print_binding(str(source), command.published_text(), as_json=as_json)
     elif dry_run:
