@@ -57,7 +57,7 @@ class EvaluatedResults:
             await asyncio.sleep(_INTERVAL_S)
 
     async def store_all(self) -> int:
-        """Store all results that wait, and return their number. A file that is no result is renamed."""
+        """Store the results of all files. A file without a valid result is renamed. Return the number of files."""
         files = await asyncio.to_thread(lambda: sorted(self._folder.glob("*.json")))
         for file in files:
             try:

@@ -152,7 +152,7 @@ class RandomKillTest:
         wanted = len(self._model.calls) + more
         with suppress(TimeoutError):
             async with asyncio.timeout(0.5):
-                while len(self._model.calls) < wanted:  # noqa: ASYNC110 - a list tells nobody
+                while len(self._model.calls) < wanted:  # noqa: ASYNC110 - a list has no event
                     await asyncio.sleep(0.01)
 
     async def _late_entries(self, since: float) -> int:

@@ -18,7 +18,7 @@ async def cancel_and_wait(running: asyncio.Task[None]) -> None:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(240):
-        while not holds():  # noqa: ASYNC110 - a list tells nobody
+        while not holds():  # noqa: ASYNC110 - a list has no event
             await asyncio.sleep(0)
 
 
