@@ -276,7 +276,7 @@ def _observe_text(initial: Observation, text: str, has_image: bool) -> Observati
     return replace(
         initial,
         outcome=finding.outcome,
-        detail=finding.detail or "text entered by a person",
+        detail=finding.detail or "given as plain text",
         text=text,
         provenance={**initial.provenance, "as": "text"},
     )
