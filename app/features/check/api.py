@@ -92,7 +92,7 @@ class CheckSummaryOut(JobStateOut):
 
     name: str
     progress: ProgressOut
-    score: ScoreOut | None = Field(description="Citation precision (Liu et al. 2023); null: no result yet")
+    score: ScoreOut | None = Field(description="Citation precision (Liu et al. 2023); null: no result, or no citations")
     job_url: str
 
     @classmethod

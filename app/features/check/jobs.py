@@ -60,15 +60,16 @@ async def run_check(run: JobRun) -> dict[str, Any]:
 
 
 def _result(document: CheckDocument, result_id: str) -> dict[str, Any]:
-    """Return the stored result. Its score is the citation precision."""
+    """Return the stored result. Its score is the citation precision, none without citations."""
     precision = document.figures.citation_precision_liu2023
+    citations = precision.judged + precision.not_judged
     pages = {source.page.page_id: source.page for source in document.sources if source.page is not None}
     body = document.model_dump(mode="json")
     return {
         "id": result_id,
         "kind": "check",
         "status": "complete" if document.status is CheckStatus.COMPLETE else "incomplete",
-        "score": score_json(bounded_score(precision.low, precision.high)),
+        "score": score_json(bounded_score(precision.low, precision.high) if citations else None),
         "final_score": precision.value or 0.0,
         "model": document.model,
         "usage": body["usage"],

@@ -58,11 +58,12 @@ async def test_check_is_a_job_whose_result_has_the_document(open_api: OpenApi) -
     assert results == []  # not the result of an answer
 
 
-async def test_score_of_a_check_with_unreadable_pages_is_a_range(open_api: OpenApi) -> None:
-    report = f"The Velm Institute was founded in 1931 [1].\n\n[1]: {SITE}/institute/history\n"
-    for outcome, score in (
-        (None, {"value": 1.0, "low": 1.0, "high": 1.0}),
-        (CaptureOutcome.LOGIN_WALL, {"value": None, "low": 0.0, "high": 1.0}),
+async def test_score_of_a_check_follows_from_its_readable_citations(open_api: OpenApi) -> None:
+    cited = f"The Velm Institute was founded in 1931 [1].\n\n[1]: {SITE}/institute/history\n"
+    for report, outcome, score in (
+        (cited, None, {"value": 1.0, "low": 1.0, "high": 1.0}),
+        (cited, CaptureOutcome.LOGIN_WALL, {"value": None, "low": 0.0, "high": 1.0}),
+        ("The Velm Institute was founded in 1931.\n", None, None),  # no citations
     ):
         pages = page_texts() if outcome is None else {f"{SITE}/institute/history": outcome}
         async with open_api(pages=pages, model="lexical") as api:
