@@ -30,9 +30,9 @@ from answers.submission import (
     MAX_ANSWER_BYTES,
     Answer,
     Submission,
+    answer_number,
     decode_text,
     name_problems,
-    run_number,
     text_problems,
 )
 
@@ -312,7 +312,7 @@ def other_files(task: Path) -> list[Path]:
 
 
 def is_answer(file_name: str) -> bool:
-    return run_number(file_name) is not None
+    return answer_number(file_name) is not None
 
 
 def is_metadata(file_name: str) -> bool:

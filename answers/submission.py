@@ -190,10 +190,10 @@ def text_problems(text: str, path: str) -> Iterator[Problem]:
 _RUN = re.compile(r"answer_([1-9][0-9]*)\.md")
 
 
-def run_number(file_name: str) -> int | None:
+def answer_number(file_name: str) -> int | None:
     """Return k of ``answer_<k>.md`` (k from 1, no leading zeros); None if the file is not an answer.
 
-    >>> run_number("answer_12.md"), run_number("answer_01.md"), run_number("notes.md")
+    >>> answer_number("answer_12.md"), answer_number("answer_01.md"), answer_number("notes.md")
     (12, None, None)
     """
     match = _RUN.fullmatch(file_name)

@@ -1,7 +1,7 @@
 """Figures of one agent, computed from its judged answers, and its summaries.
 
-Pure functions, and the only place that averages scores over tasks and runs. ``public_summary`` has the figures of the
-public toolkit. ``agent_summary`` adds answers without a result, score bounds, cost and time, ``full_summary`` the
+Pure functions, and the only place that averages scores over tasks and answers. ``public_summary`` has the figures of
+the public toolkit. ``agent_summary`` adds answers without a result, score bounds, cost and time, ``full_summary`` the
 headline figures of ``judges.analysis.statistics``. Its first call imports numpy and scipy, so do not call it on an
 event loop. ``mind2web2.metrics`` computes the toolkit's ``metrics.json``.
 """
@@ -190,10 +190,10 @@ def _tasks(scored: Sequence[ScoredAnswer]) -> Summary:
 class ScorecardRow:
     """Scorecard row of one agent.
 
-    ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the number
-    of runs. ``pass_at_k`` is over the tasks with all runs, None without any; ``missing_runs`` lists the answers, as
-    task and name, that the other tasks lack. ``nothing_applies`` counts answers without a score, which no figure
-    includes. ``incomplete`` counts answers with leaves that were not judged,
+    ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the
+    highest number of answers to a task. ``pass_at_k`` is over the tasks with k answers, None without any;
+    ``missing_answers`` lists the answers, as task and name, that the other tasks lack. ``nothing_applies`` counts
+    answers without a score, which no figure includes. ``incomplete`` counts answers with leaves that were not judged,
     ``without_result`` answers that ended in an error. ``usage.usd`` is None if a price is unknown.
     """
 
@@ -204,7 +204,7 @@ class ScorecardRow:
     partial: Score | None
     success: Score | None
     pass_at_k: Score | None
-    missing_runs: tuple[tuple[str, str], ...]
+    missing_answers: tuple[tuple[str, str], ...]
     nothing_applies: int
     incomplete: int
     without_result: int
@@ -305,7 +305,7 @@ def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow
         partial=_bounded(known, lambda each: mean_over_runs(each, lambda one: one.score)),
         success=_bounded(known, lambda each: mean_over_runs(each, lambda one: one.success)),
         pass_at_k=_bounded([one for one in known if one.task_id not in partial_tasks], pass_at_k),
-        missing_runs=missing,
+        missing_answers=missing,
         nothing_applies=sum(score_of(one.result) is None for one in known),
         incomplete=sum(one.result is not None and not one.complete for one in known),
         without_result=sum(one.result is None for one in known),
@@ -333,7 +333,7 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
             for one in known
             if one.result is None
         ],
-        "missing_runs": [{"task_id": task_id, "answer_name": name} for task_id, name in row.missing_runs],
+        "missing_answers": [{"task_id": task_id, "answer_name": name} for task_id, name in row.missing_answers],
         "bounds": {
             "score": _as_json(row.partial),
             "success": _as_json(row.success),

@@ -131,7 +131,7 @@ class StatisticsOut(OpenModel):
 
 
 class LeaderboardRowOut(OpenModel):
-    """Averages of an agent. ``pass_at_<number of runs>`` is a further field."""
+    """Averages of an agent. ``pass_at_<answers per task>`` is a further field."""
 
     agent: str
     agent_name: str = Field(description="Same as agent, as the public toolkit names it")
@@ -189,7 +189,7 @@ class WithoutResultOut(BaseModel):
     error_code: str | None
 
 
-class MissingRunOut(BaseModel):
+class MissingAnswerOut(BaseModel):
     """Answer that a task lacks, although other tasks have one of the same name."""
 
     task_id: str
@@ -202,14 +202,14 @@ class AgentSummaryOut(LeaderboardRowOut):
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
-    missing_runs: list[MissingRunOut]
+    missing_answers: list[MissingAnswerOut]
 
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
 RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
 _SCORES = ("status", "score", "final_score", "model", "judge_model")
-_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "missing_runs")
+_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "missing_answers")
 
 
 @router.get("/agents/{agent}/summary", response_model=AgentSummaryOut)
@@ -221,7 +221,7 @@ async def get_agent_summary(
     judge: JudgeQuery = None,
     mix_judges: MixQuery = False,
 ) -> dict[str, Any]:
-    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers.
+    """Return the averages of an agent over tasks and answers, with confidence intervals and counts of unjudged answers.
 
     Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless `mix_judges`.
     """

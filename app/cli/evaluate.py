@@ -36,7 +36,7 @@ from app.console.judging_options import (
 )
 from app.console.not_judged import print_not_judged
 from app.console.progress import ProgressBoard, Step
-from app.console.scorecard import answer_table, finished_line, missing_runs_line, scorecard
+from app.console.scorecard import answer_table, finished_line, missing_answers_line, scorecard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.dashboard.effects import Effects
 from app.dashboard.outline import PENALTY_APPLIES, outline
@@ -353,7 +353,7 @@ def _print_scores(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out: Path
     rows = [scorecard_row(agent, [one.outcome for one in answers]) for agent, answers in evaluated.items()]
     console.print(scorecard(rows))
     for row in rows:
-        if line := missing_runs_line(row.missing_runs):
+        if line := missing_answers_line(row.missing_answers):
             console.print_line(line)
     for line in _loss_lines(evaluated):
         console.print(line, soft_wrap=True)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
-from app.console.scorecard import missing_runs_line
+from app.console.scorecard import missing_answers_line
 from app.console.streams import counted, print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table, range_line
@@ -24,7 +24,7 @@ def summary(
     mix_judges: MixJudgesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Summarize an agent's scores over all its tasks and runs."""
+    """Summarize an agent's scores over all its tasks and answers."""
     document = load_summary(agent, run=run, folder=folder, url=url, mix_judges=mix_judges)
     if as_json:
         print_json(document)
@@ -36,7 +36,7 @@ def _print_summary(document: Mapping[str, Any]) -> None:
     console = stdout_console()
     console.print(
         f"[bold]{escape(document['agent_name'])}[/]: {counted(document['num_tasks'], 'task')}, "
-        f"{counted(document['num_runs'], 'run')}"
+        f"{counted(document['num_runs'], 'answer')} each"
     )
     console.print_line(judges_text(document))
     statistics = document.get("statistics")
@@ -44,7 +44,7 @@ def _print_summary(document: Mapping[str, Any]) -> None:
         _print_figures(statistics)
     elif document.get("avg_score") is not None:
         console.print_line(f"For confidence intervals, {advice('statistics')}.")
-    public = plain_table("public toolkit", "value", "std. dev. over runs")
+    public = plain_table("public toolkit", "value", "std. dev. over answers")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
         public.add_row(name, number_text(document.get(name)), number_text(document.get(f"{name}_std")))
     for name in sorted(key for key in document if key.startswith("pass_at_")):
@@ -60,7 +60,7 @@ def _print_summary(document: Mapping[str, Any]) -> None:
         )
     console.print(tasks)
     not_judged = document["not_judged"]
-    if missing := missing_runs_line([(one["task_id"], one["answer_name"]) for one in document["missing_runs"]]):
+    if missing := missing_answers_line([(one["task_id"], one["answer_name"]) for one in document["missing_answers"]]):
         console.print_line(missing)
     line = f"{not_judged['answers']} of {document['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
     console.print(line + (f", {document['unfinished']} jobs unfinished" if document.get("unfinished") else ""))

@@ -46,13 +46,13 @@ def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Plai
     return table
 
 
-def missing_runs_line(missing: Sequence[tuple[str, str]]) -> str | None:
-    """Return a line that names the runs that tasks lack, given as task and answer name; None without any."""
+def missing_answers_line(missing: Sequence[tuple[str, str]]) -> str | None:
+    """Return a line that names the answers that tasks lack, given as task and name; None without any."""
     if not missing:
         return None
     names = [f"{task_id} {name.removesuffix('.md')}" for task_id, name in missing[:_MAX_MISSING]]
     more = [f"and {len(missing) - _MAX_MISSING} more"] if len(missing) > _MAX_MISSING else []
-    return f"missing runs: {', '.join([*names, *more])}. pass@k is over the tasks with all runs."
+    return f"missing answers: {', '.join([*names, *more])}. pass@k is over the tasks with all answers."
 
 
 def usd_text(usd: float | None) -> str:

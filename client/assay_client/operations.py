@@ -209,7 +209,7 @@ class Operations(Sender):
     def get_agent_summary(
         self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
     ) -> types.AgentSummaryOut:
-        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        """Return the averages of an agent over tasks and answers, with confidence intervals and counts of unjudged
         answers.
 
         Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
@@ -815,7 +815,7 @@ class AsyncOperations(AsyncSender):
     async def get_agent_summary(
         self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
     ) -> types.AgentSummaryOut:
-        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        """Return the averages of an agent over tasks and answers, with confidence intervals and counts of unjudged
         answers.
 
         Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless

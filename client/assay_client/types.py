@@ -86,7 +86,7 @@ class AgentSummaryOut(TypedDict):
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
-    missing_runs: list[MissingRunOut]
+    missing_answers: list[MissingAnswerOut]
 
 
 class AgreementFiguresOut(TypedDict):
@@ -693,7 +693,7 @@ JsonSchemaOut = TypedDict("JsonSchemaOut", {"$schema": "str", "type": "str"})
 
 
 class LeaderboardRowOut(TypedDict):
-    """Averages of an agent. ``pass_at_<number of runs>`` is a further field."""
+    """Averages of an agent. ``pass_at_<answers per task>`` is a further field."""
 
     agent: str
     agent_name: str
@@ -812,7 +812,7 @@ class Mind2WebRunIn(TypedDict):
     compat_trailing: NotRequired[bool]
 
 
-class MissingRunOut(TypedDict):
+class MissingAnswerOut(TypedDict):
     """Answer that a task lacks, although other tasks have one of the same name."""
 
     task_id: str

@@ -26,7 +26,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from answers.markdown import linked, render_markdown
-from answers.submission import run_number
+from answers.submission import answer_number
 from cache.atomic_files import write_atomic
 from cache.page_text.screenshot_parts import UNREADABLE
 from cache.terminal_text import strip_controls
@@ -258,7 +258,7 @@ def _read_answers(agent: str, root: Path, tasks: Sequence[str] | None) -> Iterat
 
 def _answer_folders(task: Path) -> list[tuple[int, Path]]:
     """Return the folders ``answer_<k>`` of a task, by k."""
-    numbered = ((run_number(f"{path.name}.md"), path) for path in task.iterdir() if path.is_dir())
+    numbered = ((answer_number(f"{path.name}.md"), path) for path in task.iterdir() if path.is_dir())
     return sorted((run, path) for run, path in numbered if run is not None)
 
 

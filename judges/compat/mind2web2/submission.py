@@ -18,7 +18,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from answers.submission import run_number
+from answers.submission import answer_number
 from mind2web2.utils.url_tools import regex_find_urls
 
 __all__ = [
@@ -102,7 +102,7 @@ def list_answer_files(directory: str | Path) -> list[AnswerFile]:
     folder = Path(directory)
     if not folder.is_dir():
         return []
-    numbered = ((run_number(path.name), path) for path in folder.iterdir())
+    numbered = ((answer_number(path.name), path) for path in folder.iterdir())
     found = [AnswerFile(folder.name, run, path) for run, path in numbered if run is not None and _is_own_file(path)]
     return sorted(found, key=lambda answer: answer.run)
 
@@ -213,9 +213,9 @@ def _task_issues(folder: Path, answers: Sequence[AnswerFile], num_runs: int) -> 
 
 def _reason_ignored(path: Path) -> str:
     answer_name = path.name.replace(META_SUFFIX, ".md")
-    if answer_name != path.name and run_number(answer_name) is not None:
+    if answer_name != path.name and answer_number(answer_name) is not None:
         return f"is ignored: it describes {answer_name}, which does not exist"
-    if run_number(path.name) is not None:
+    if answer_number(path.name) is not None:
         return "is ignored: it is not a file in the folder of the agent; replace it with a copy"
     return "is ignored: it is not an answer; answers are named answer_<k>.md, with k from 1 without leading zeros"
 

@@ -42,8 +42,8 @@ def test_pass_at_k_is_over_the_tasks_with_every_run_and_names_the_missing_ones()
 
     assert row.k == 2
     assert row.pass_at_k == Score(value=1.0, low=1.0, high=1.0)
-    assert row.missing_runs == (("c", "answer_2.md"),)
-    assert agent_summary("otter", whole)["missing_runs"] == [{"task_id": "c", "answer_name": "answer_2.md"}]
+    assert row.missing_answers == (("c", "answer_2.md"),)
+    assert agent_summary("otter", whole)["missing_answers"] == [{"task_id": "c", "answer_name": "answer_2.md"}]
     assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 2, result(1.0))]).pass_at_k is None
 
 
