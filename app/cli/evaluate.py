@@ -37,7 +37,7 @@ from app.console.judging_options import (
 from app.console.not_judged import print_not_judged
 from app.console.progress import ProgressBoard, Step
 from app.console.scorecard import answer_table, finished_line, missing_answers_line, scorecard
-from app.console.streams import counted, print_json, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.dashboard.effects import Effects
 from app.dashboard.outline import PENALTY_APPLIES, outline
 from app.dashboard.wording import shorten
@@ -48,6 +48,8 @@ from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
 from app.engine.result_folder import write_summaries
 from app.engine.runtime import create_fork_server_pool, open_blobs, open_runtime
+from app.features.comparison.cli_compare import print_comparison
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import CacheError
@@ -293,12 +295,12 @@ def write_report_file(settings: Settings, out: Path, agent: str, cache: Path | N
     """
 
     def stored(digests: Sequence[str]) -> Mapping[str, bytes]:
-        return event_loop.run(_stored_bodies(settings, digests))
+        return event_loop.run(stored_bodies(settings, digests))
 
     return write_report(agent, out, cache, stored_bodies=stored)
 
 
-async def _stored_bodies(settings: Settings, digests: Sequence[str]) -> dict[str, bytes]:
+async def stored_bodies(settings: Settings, digests: Sequence[str]) -> dict[str, bytes]:
     """Return the bodies of captures that the data folder has."""
     blobs, found = await asyncio.to_thread(open_blobs, settings), {}
     for digest in digests:
@@ -360,7 +362,19 @@ def _print_scores(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out: Path
     for agent in evaluated:
         console.print_line(f"report: {out / agent / 'report.html'}\nresults: {out / agent}")
     if len(evaluated) > 1:
-        console.print_line(f"compare: assay results compare {' '.join(str(out / agent) for agent in evaluated)}")
+        _print_comparisons(evaluated, out)
+
+
+def _print_comparisons(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out: Path) -> None:
+    """Compare the first agent with each of the others."""
+    sides = [
+        ComparisonSide(name=agent, outcomes=[one.outcome for one in answers]) for agent, answers in evaluated.items()
+    ]
+    with suppress(ModuleNotFoundError):  # the command below says which extra is missing
+        document = comparison_json(sides[0], sides[1:])
+        for comparison in document["comparisons"]:
+            print_comparison(document["a"], comparison, corrected=len(sides) > 2, with_tasks=False)
+    print_line(f"by task: assay results compare {' '.join(str(out / agent) for agent in evaluated)}")
 
 
 _MAX_LOSSES = 5

@@ -177,7 +177,7 @@ _ENTRIES = {
     "submit": _Entry("Evaluate", "Submit answers to a running server.", _submit),
     "check": _Entry("Evaluate", "Check whether the sources of a report support its statements.", _check),
     "pages": _Entry("Evaluate", "Capture, import and export the pages that answers cite.", _pages),
-    "view": _Entry("Inspect", "Open results of a folder, or an HTML report, in the browser.", _view),
+    "view": _Entry("Inspect", "Open results of a folder, a bundle or a check in the browser.", _view),
     "results": _Entry("Inspect", "List, summarize, compare, export and rescore results.", _results),
     "bundle": _Entry("Inspect", "Export, verify and replay evidence bundles.", _bundle),
     "tasks": _Entry("Author", "List, create, draft and test task files.", _tasks),

@@ -13,7 +13,7 @@ from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
-from app.console.tables import bounds_text, interval_text, plain_table, range_line
+from app.console.tables import PlainTable, bounds_text, interval_text, plain_table, range_line
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json, direction
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
@@ -42,10 +42,13 @@ def compare(
         print_json(document)
         return
     for comparison in document["comparisons"]:
-        _print_comparison(document["a"], comparison, corrected=len(others) > 1)
+        print_comparison(document["a"], comparison, corrected=len(others) > 1)
 
 
-def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *, corrected: bool) -> None:
+def print_comparison(
+    first: Mapping[str, Any], comparison: Mapping[str, Any], *, corrected: bool, with_tasks: bool = True
+) -> None:
+    """Print one comparison of ``comparison_json``. ``corrected``: its p values were corrected for several."""
     console, before, after = stdout_console(), first["name"], comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
     for side in (first, comparison["b"]):
@@ -59,15 +62,20 @@ def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *
         interval = interval_text(figure["student_t"], sign="+")
         figures.add_row(name, bounds_text(figure["a"]), bounds_text(figure["b"]), bounds, interval, p)
     console.print(figures)
+    if with_tasks:
+        console.print(_task_table(comparison))
+    for line in _remarks(before, comparison, corrected=corrected):
+        console.print_line(line)
+
+
+def _task_table(comparison: Mapping[str, Any]) -> PlainTable:
     tasks = plain_table("task", "A", "B", "difference", "-1 to 1")
     for task in comparison["tasks"]:
         cells = (bounds_text(task["a"]), bounds_text(task["b"]), bounds_text(task["difference"], sign="+"))
         change = task["difference"]
         line = range_line(change["low"], change["high"], value=change["value"], lowest=-1.0)
         tasks.add_row(escape(task["task_id"]), *cells, line)
-    console.print(tasks)
-    for line in _remarks(before, comparison, corrected=corrected):
-        console.print_line(line)
+    return tasks
 
 
 def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> list[str]:

@@ -185,6 +185,8 @@ def direction(tasks: Sequence[Mapping[str, Any]]) -> str:
 
     ``tasks``: those of the JSON document, with bounds of their differences.
     """
+    if not tasks:
+        return "not comparable without shared tasks"
     kinds = Counter(_kind(task["difference"]) for task in tasks)
     if len(kinds) == 1:
         [(kind, number)] = kinds.items()

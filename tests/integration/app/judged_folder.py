@@ -98,9 +98,9 @@ class AnswerFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
-    def cache_page(self, url: str, text: str, task: str = "bridge") -> None:
+    def cache_page(self, url: str, text: str, task: str = "bridge", screenshot: bytes | None = None) -> None:
         cache = CacheFileSys(self.root / "cache" / "otter" / task)
-        cache.put_web(url, text, None)
+        cache.put_web(url, text, screenshot)
         cache.save()
 
     def settings(self, **overrides: Any) -> Settings:

@@ -100,6 +100,7 @@ def test_several_agents_are_judged_and_the_largest_losses_are_named(
     assert ended.code == 0, ended.err
     assert "-1.00  otter capital paris  The answer says Paris" in ended.out
     assert "-1.00  heron capital paris" in ended.out
+    assert "heron is equal on the only task; too few tasks" in ended.out
     assert "assay results compare eval_results/otter eval_results/heron" in ended.out
     assert [one["agent"] for one in json.loads(evaluate("--agent", "heron", "--json").out)["agents"]] == [
         "otter",

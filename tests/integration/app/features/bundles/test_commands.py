@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from app.console.errors import Exit
 from tests.fakes.program import environment_for, run_command
@@ -25,7 +27,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.write_judge("script", SCRIPT_OF_TWO)
     folder.write_answer("script", 1)
     for task in ("bridge", "script"):
-        folder.cache_page("https://towns.example/vellmar", TOWN, task)
+        folder.cache_page("https://towns.example/vellmar", TOWN, task, screenshot())
         folder.cache_page("https://towns.example/arches", "The old bridge of Vellmar has seven arches.", task)
     given = ["--agent", "otter", "--judges", "judges", "--cache", "cache", "--out", "results"]
     judged = run_command(home, environment_for(home), "evaluate", *given)
@@ -34,6 +36,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert made.returncode == Exit.DONE, made.stderr
     (home / "made.json").write_text(made.stdout)
     return home
+
+
+def screenshot() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (40, 60)).save(file, "PNG")
+    return file.getvalue()
 
 
 EXPORT = ("bundle", "export", "--agent", "otter", "--results", "results", "--cache", "cache")
@@ -51,6 +59,22 @@ def test_verify_reports_every_result_and_that_the_author_is_unknown(home: Path):
         "complete": True,
         "problems": [],
     }
+
+
+def test_view_shows_the_results_with_the_pages_of_the_bundle(home: Path):
+    environment = {**environment_for(home), "BROWSER": "true", "ASSAY_DATA_DIR": str(home / "elsewhere")}
+    shown = run_command(home, environment, "view", "bundle.zip")
+    assert shown.returncode == Exit.DONE, shown.stderr
+    page = Path(shown.stdout.strip().removeprefix("file://"))
+    text = page.read_text()
+    shutil.rmtree(page.parents[1])
+    assert "https://towns.example/vellmar" in text
+    assert "data:image/" in text
+    changed = (home / "bundle.zip").read_bytes().replace(b"1764", b"1765")
+    (home / "changed.zip").write_bytes(changed)
+    refused = run_command(home, environment, "view", "changed.zip")
+    assert (refused.returncode, refused.stdout) == (Exit.FAILED, "")
+    assert "changed.zip is not valid" in refused.stderr
 
 
 def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -88,6 +88,7 @@ def test_many_comparisons_are_corrected_by_holm():
         ([(-0.3, -0.1), (-0.2, -0.2)], "worse on both tasks"),
         ([(0.1, 0.1)] * 3, "better on all 3 tasks"),
         ([(0.1, 0.1), (-0.1, 0.2), (0.0, 0.0), (0.2, 0.2)], "better on 2, equal on 1, open on 1"),
+        ([], "not comparable without shared tasks"),
     ],
 )
 def test_direction_counts_tasks(differences: list[tuple[float, float]], expected: str):
