@@ -7,7 +7,6 @@ searches with the same module (``cache.backends.browser_search``), so both find 
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,14 +14,13 @@ from pathlib import Path
 from bootstrap.commands import Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
-from cache.backends.browser_search import SYSTEM_FOLDERS, find_browser
+from cache.backends.browser_search import DOWNLOAD_FOLDERS, SYSTEM_FOLDERS, FoundBrowser, find_browser
 
 DEBIAN_PACKAGES = ("chromium", "chromium-headless-shell", "fonts-liberation")
 
 PROBE = "data:text/html,<p></p><script>document.querySelector('p').textContent = 'assay ' + 6 * 7</script>"
 PROBE_ANSWER = "assay 42"
 PROBE_TIMEOUT_S = 45.0
-QUERY_TIMEOUT_S = 30.0
 DOWNLOAD_TIMEOUT_S = 600.0
 
 
@@ -42,6 +40,7 @@ class Browser:
         self._packages = packages
         self._say = say
         self._folders = folders
+        self._downloads = [Path.home() / folder for folder in DOWNLOAD_FOLDERS]
 
     def find(self) -> str:
         """Return the path of a browser that starts.
@@ -71,31 +70,28 @@ class Browser:
             ),
         )
 
-    def _installed(self, downloads: Sequence[Path] = ()) -> Iterator[str]:
-        found = find_browser(folders=() if downloads else self._folders, downloads=downloads)
-        yield from (str(path) for path in (found.shell, found.full) if path is not None)
+    def _installed(self) -> Iterator[str]:
+        return _programs(find_browser(folders=self._folders))
 
     def _from_patchright(self) -> Iterator[str]:
         """Yield browsers from patchright, downloading one if necessary. As root, also install missing libraries."""
         yield from self._downloaded()
         self._say("      no installed browser starts; downloading one with patchright")
-        patchright = [str(self._python), "-m", "patchright"]
-        command = [*patchright, "install", "--no-progress", "chromium"]
-        if not self._commands.run("browser-download", command, timeout_s=DOWNLOAD_TIMEOUT_S).ok:
+        if not self._run_patchright("browser-download", "install", "--no-progress", "chromium"):
             return
         yield from self._downloaded()
         if self._packages.usable:
-            self._commands.run(
-                "browser-libraries", [*patchright, "install-deps", "chromium"], timeout_s=DOWNLOAD_TIMEOUT_S
-            )
+            self._run_patchright("browser-libraries", "install-deps", "chromium")
             yield from self._downloaded()
 
+    def _run_patchright(self, name: str, *arguments: str) -> bool:
+        """Run patchright and return whether it succeeded. It downloads to a folder that the service searches too."""
+        command = [str(self._python), "-m", "patchright", *arguments]
+        env = {"PLAYWRIGHT_BROWSERS_PATH": str(self._downloads[0])}
+        return self._commands.run(name, command, timeout_s=DOWNLOAD_TIMEOUT_S, env=env).ok
+
     def _downloaded(self) -> Iterator[str]:
-        command = [str(self._python), "-m", "patchright", "install", "--dry-run", "chromium"]
-        asked = self._commands.run("browser-places", command, timeout_s=QUERY_TIMEOUT_S)
-        builds = install_locations(asked.log.read_text("utf-8", "replace"))
-        if builds:
-            yield from self._installed(downloads=sorted({build.parent for build in builds}))
+        return _programs(find_browser(folders=(), downloads=self._downloads))
 
     def _from_system_packages(self) -> Iterator[str]:
         if not self._packages.usable:
@@ -121,11 +117,5 @@ class Browser:
             return done.ok and PROBE_ANSWER in done.log.read_text("utf-8", "replace")
 
 
-def install_locations(plan: str) -> list[Path]:
-    """Parse the folders of Chromium builds from the output of ``patchright install --dry-run``.
-
-    >>> install_locations("Chrome\\n  Install location:    /c/chromium-1\\n\\nX\\n  Install location: /c/ffmpeg-2")
-    [PosixPath('/c/chromium-1')]
-    """
-    places = re.findall(r"^\s*Install location:\s*(.+?)\s*$", plan, flags=re.MULTILINE)
-    return [Path(place) for place in places if Path(place).name.startswith("chromium")]
+def _programs(found: FoundBrowser) -> Iterator[str]:
+    yield from (str(path) for path in (found.shell, found.full) if path is not None)

@@ -49,6 +49,14 @@ class Environment:
         self._packages = packages
         self._has_module = has_module
 
+    def require_own_folder(self) -> None:
+        """Raise SetupFailed if ``.venv`` is a symbolic link, because others may use the linked environment."""
+        if self.folder.is_symlink():
+            raise SetupFailed(
+                f"{self.folder} is a symbolic link to {self.folder.readlink()}, and set-up replaces what is in it",
+                remedy=f"remove the link (rm {self.folder}), and run the same command again",
+            )
+
     def is_usable(self) -> bool:
         """Return whether it was created at this path, with the running Python version, and starts."""
         try:

@@ -41,6 +41,7 @@ class Session:
         Raises:
             SetupFailed: a step failed.
         """
+        self._environment.require_own_folder()
         started = time.monotonic()
         inputs = stamps.fingerprint(self._root, INPUTS, f"{sys.version} {sys.base_prefix}")
         with self._exclusive_lock():

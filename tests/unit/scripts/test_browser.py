@@ -11,6 +11,8 @@ from bootstrap.commands import CommandResult, Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
+from cache.backends.browser_search import DOWNLOAD_FOLDERS, find_browser
+
 pytestmark = pytest.mark.slow
 
 WORKING = f"#!{sys.executable}\nprint('<html><head></head><body><p>assay 42</p></body></html>')\n"
@@ -64,8 +66,10 @@ def script(path: Path, text: str) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def no_browser_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSAY_BROWSER", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "elsewhere"))
 
 
 @pytest.mark.parametrize("text", [BROKEN, ONLY_A_VERSION])
@@ -76,14 +80,15 @@ def test_browser_that_opens_no_page_is_skipped(tmp_path: Path, text: str):
     assert machine.browser.find() == str(machine.bin / "Google Chrome")
 
 
-def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):
-    build = tmp_path / "downloads" / "chromium_headless_shell-1" / "chrome-linux"
-    build.mkdir(parents=True)
-    downloads = f"#!/bin/sh\necho '  Install location:    {build.parent}'\n"
-    machine = Machine(tmp_path, allowed=True, patchright=downloads)
-    shell = script(build / "chrome-headless-shell", WORKING)
-    assert machine.browser.find() == str(shell)
+def test_browser_from_patchright_is_used_before_system_packages_and_found_by_the_service(tmp_path: Path):
+    working = script(tmp_path / "working", WORKING)
+    folder = "$PLAYWRIGHT_BROWSERS_PATH/chromium_headless_shell-1/chrome-linux"
+    download = f"#!/bin/sh\nmkdir -p {folder} && cp {working} {folder}/chrome-headless-shell\n"
+    machine = Machine(tmp_path, allowed=True, patchright=download)
+    found = machine.browser.find()
     assert machine.packages.installed == []
+    searched = [Path.home() / folder for folder in DOWNLOAD_FOLDERS]
+    assert found == str(find_browser(folders=(), downloads=searched).shell)
 
 
 def test_error_without_a_browser_or_rights_names_the_remedy(tmp_path: Path):

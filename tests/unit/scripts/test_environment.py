@@ -9,6 +9,7 @@ import pytest
 from bootstrap.commands import Commands
 from bootstrap.environment import Environment
 from bootstrap.errors import SetupFailed
+from bootstrap.session import Session
 from bootstrap.system_packages import SystemPackages
 
 
@@ -32,3 +33,12 @@ def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path:
         machine.create()
     assert f"apt-get install -y python{sys.version_info.major}.{sys.version_info.minor}-venv" in stopped.value.remedy
     assert "ensurepip" in stopped.value.what
+
+
+def test_linked_environment_is_refused_and_left_as_it_is(tmp_path: Path):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / ".venv").symlink_to("shared")
+    with pytest.raises(SetupFailed, match="symbolic link to shared") as stopped:
+        Session(tmp_path, print).prepare("demo", with_browser=False)
+    assert "rm " in stopped.value.remedy
+    assert list((tmp_path / "shared").iterdir()) == []
