@@ -6,6 +6,7 @@ Our packages must work beside those of a user with the same names, in the workin
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import zipfile
@@ -57,10 +58,14 @@ def home(service_home: Path) -> Path:
     return service_home
 
 
-def run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_python(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = environment_for(home, ASSAY_JUDGES=str(home / "judges"), PYTHONPATH=str(home), **sandbox_variables())
-    command = [str(python), "-m", "assay", *arguments]
+    command = [str(python), *arguments]
     return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_python(python, home, "-m", "assay", *arguments)
 
 
 def test_site_packages_contain_only_names_of_this_project(python: Path):
@@ -89,3 +94,11 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     assert compared.returncode != 0
     assert "install the extra 'statistics'" in compared.stderr
     assert "Traceback" not in compared.stderr
+
+
+def test_created_python_task_passes_its_test(python: Path, home: Path):
+    created = run(python, home, "tasks", "new", "old_bridge", "--python")
+    [command] = re.findall("test it: python (.+)", created.stderr)
+    tested = run_python(python, home, command)
+    assert "Ran 4 tests" in tested.stderr, tested.stderr
+    assert tested.returncode == 0, tested.stderr

@@ -17,9 +17,9 @@ from app.dashboard.wording import JOB_ERRORS
 from app.observability.metrics import Metrics
 from app.server.application import create_app
 from app.settings import Settings, load_settings
+from judges.trial import try_judge
 from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
-from tests.fakes.trial import try_judge
 
 DOCUMENTS = sorted(path for path in project_files() if path.suffix == ".md" and "answers" not in path.parts)
 PROJECT_DOCUMENTS = [path for path in DOCUMENTS if path.parent == ROOT or path.is_relative_to(ROOT / "docs")]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from judges.trial import try_judge
 from rubrics.verdict import Outcome, Reason
-from tests.fakes.trial import try_judge
 
 JUDGE = """
 from judges.registry import judge

@@ -16,6 +16,7 @@ from judges.errors import LLMUnavailable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplySchema, json_schema_of
+from judges.trial import try_judge
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
@@ -28,7 +29,6 @@ from tests.fakes.judge_processes import (
     run_public_script,
     script,
 )
-from tests.fakes.trial import try_judge
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),

@@ -9,9 +9,9 @@ import pytest
 
 import judges.tasks
 from judges.loader import load_judge
+from judges.trial import try_judge
 from judges.yaml_tasks.document import read_document
 from rubrics.lint import lint
-from tests.fakes.trial import try_judge
 from tests.unit.app.conftest import RunCommand
 
 

@@ -12,10 +12,10 @@ import pytest
 
 import judges.tasks
 from app.demo import EXPECTED, examples_dir
+from judges.trial import try_judge
 from rubrics.lint import lint
 from rubrics.rubric import Rubric
 from rubrics.tree_json import tree_json
-from tests.fakes.trial import try_judge
 
 FOLDER = Path(judges.tasks.__path__[0])
 PAGES = json.loads((files("app.demo") / "page_texts.json").read_text("utf-8"))

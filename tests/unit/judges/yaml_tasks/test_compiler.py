@@ -17,6 +17,7 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import MARK, JudgeKind, judge
 from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
+from judges.trial import TextPages, try_judge
 from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task, yaml_judge
 from judges.yaml_tasks.document import InvalidTask
@@ -24,7 +25,6 @@ from judges.yaml_tasks.model import task_schema
 from rubrics.scoring import Score
 from rubrics.tree import RubricNode, Strategy
 from rubrics.verdict import Outcome, Reason, Verdict
-from tests.fakes.trial import TextPages, try_judge
 
 HEAD = """format: 1
 description: Which gauges does Pellard sell?
