@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeAlias
+from urllib.parse import urlsplit
 
 import typer
 
 from app.console.errors import CliError, ToolFailed, WrongUsage
+from app.console.streams import stderr_console
 from app.settings import load_settings
 from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
+from cache.urls import is_loopback
 
 URL = "http://127.0.0.1:8000"
 """Default of the client, repeated here because importing the client takes longer than printing the help."""
+START_S = 10.0
+POLL_S = 0.2
 
 UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="URL of the server.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -42,6 +49,7 @@ def connect(url: str) -> Iterator[Client]:
     key = first if settings.api_key is None else settings.api_key.get_secret_value()
     try:
         with Client(_checked_url(url), api_key=key) as client:
+            _await_start(client.url)
             yield client
     except ServerUnreachable as error:
         raise ToolFailed(
@@ -54,6 +62,24 @@ def connect(url: str) -> Iterator[Client]:
         raise ToolFailed(str(error)) from error
     except ApiError as error:
         raise _command_error(error) from error
+
+
+def _await_start(url: str) -> None:
+    """Wait while a server on this machine refuses connections, at most ``START_S``: it may still be starting."""
+    server, deadline, is_told = urlsplit(url), time.monotonic() + START_S, False
+    address = server.hostname or "", server.port or {"https": 443}.get(server.scheme, 80)
+    while is_loopback(address[0]) and time.monotonic() < deadline:
+        try:
+            socket.create_connection(address, timeout=START_S).close()
+        except ConnectionRefusedError:
+            if not is_told:
+                stderr_console().print_line(f"waiting up to {START_S:g} s for a server at {url}")
+            is_told = True
+            time.sleep(POLL_S)
+        except OSError:
+            return  # the request reports it
+        else:
+            return
 
 
 def _command_error(error: ApiError) -> CliError:

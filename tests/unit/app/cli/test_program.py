@@ -5,13 +5,16 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 from typer.main import get_group
 
 from app.cli.program import program
+from app.console import connection
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
@@ -68,8 +71,28 @@ def test_usage_error_exits_with_2(assay: RunCommand, arguments: tuple[str, ...])
     ],
     ids=" ".join,
 )
-def test_commands_of_a_server_ask_it(assay: RunCommand, arguments: tuple[str, ...]) -> None:
+def test_commands_of_a_server_ask_it(
+    assay: RunCommand, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(connection, "START_S", 0.0)
     assert "no server answers at http://127.0.0.1:9" in assay(*arguments, "--url", "http://127.0.0.1:9").err
+
+
+def test_command_waits_for_a_server_that_is_starting(assay: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler, bind_and_activate=False) as server:
+        server.server_bind()
+        answering = Thread(target=server.serve_forever)
+
+        def start(_: float) -> None:
+            server.server_activate()
+            answering.start()
+
+        monkeypatch.setattr(connection.time, "sleep", start)
+        ended = assay("results", "show", "res_1", "--url", f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+        answering.join()
+    assert ended.err.startswith("waiting up to 10 s for a server at http://127.0.0.1:")
+    assert "is not an assay server" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
     # With one unjudged answer of three allowed, the lower bound is enough.
     assert (await gate("open", "--min-score", "0.6", "--max-not-judged", "0.34")).code == 0
     assert (await gate("nightly", "--min-score", "0.8")).code == 2
-    unreachable = [warm_assay(), "results", "gate", "--url", "http://127.0.0.1:9", "--agent", "a", "--min-score", "0.8"]
+    unreachable = [warm_assay(), "results", "gate", "--url", "http://0.0.0.0:9", "--agent", "a", "--min-score", "0.8"]
     assert (await run(unreachable, tmp_path)).code == 1
 
 
@@ -206,10 +206,10 @@ async def test_action_installs_assay_from_its_checkout(tmp_path: Path, monkeypat
     monkeypatch.setattr(sys.modules[__name__], "ACTION", action)
     folder = tmp_path / "work"
     folder.mkdir()
-    ended = await run_action(folder, agent="walker", min_score="0.8", url="http://127.0.0.1:9", assay="")
+    ended = await run_action(folder, agent="walker", min_score="0.8", url="http://0.0.0.0:9", assay="")
     assert (folder / "github_path").read_text().split() == [str(checkout / ".venv" / "bin")]
     assert (ended.code, ended.outputs["state"]) == (1, "error")
-    assert "no server answers at http://127.0.0.1:9" in ended.err
+    assert "no server answers at http://0.0.0.0:9" in ended.err
 
 
 async def test_action_inputs_are_never_executed(tmp_path: Path):
