@@ -184,8 +184,9 @@ def _complete(text: str, cited: list[Citation]) -> None:
 
 
 _LINK_BEFORE = re.compile(r"\]\(\s{0,4}<?\Z")
-_AFTER_LINK = re.compile(r">?\s{0,9}(?:\"[^\"\n]{0,300}\"|'[^'\n]{0,300}'|\([^()\n]{0,300}\))?\s{0,9}\)")
-_HTML_LINK = re.compile(r"[^<>\n]{0,500}>[^<>\n]{0,500}</a>", re.I)
+_AFTER_LINK = re.compile(r">?\s{0,9}(?:\"[^\n]{0,300}?\"|'[^\n]{0,300}?'|\([^()\n]{0,300}\))?\s{0,9}\)")
+_HTML_LINK = re.compile(r"[^<>\n]{0,500}>((?:[^<>\n]|<(?!/?a[\s>])[^<>\n]{0,100}>){0,500})</a>", re.I)
+_HTML_TAG = re.compile(r"<[^<>]*>")
 _ATTRIBUTE_BEFORE = re.compile(r"[\w-]=[\"']\Z")
 _LOOK_BACK = 8
 _PART_CHARS = 50_000
@@ -236,11 +237,10 @@ class _Finder:
             return self._note(start, in_angles, kind, label, (start - 1, in_angles + 1))
         end = enclosed_end(self._text, start, before[-1]) if _ATTRIBUTE_BEFORE.search(before) else None
         if end is not None:
-            opened = self._text.rfind("<a ", max(0, start - 200), start)
-            closed = _HTML_LINK.match(self._text, end)
-            return self._note(
-                start, end, CitationKind.HTML, "", (opened, closed.end()) if closed and opened >= 0 else None
-            )
+            opened = self._text.rfind("<", max(0, start - 200), start)
+            closed = _HTML_LINK.match(self._text, end) if self._text[opened : opened + 3].lower() == "<a " else None
+            label = "" if closed is None else _HTML_TAG.sub("", closed[1])[:MAX_LABEL_CHARS]
+            return self._note(start, end, CitationKind.HTML, label, closed and (opened, closed.end()))
         end = resume = begin.end()
         if begin.lastgroup in {None, "doi"}:
             end, resume = bare_end(self._text, begin.start(begin.lastgroup or 0), self._spans)

@@ -7,7 +7,7 @@ reference lists are in ``docs/check.md``.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from answers.binding.layout import Block, Line, LineKind, read_layout
@@ -97,9 +97,13 @@ def bind(text: str) -> Binding:
         raise TooManyParts(MAX_LINKS, "links")
     cited = [each for each in every if not layout.masked[each.start]]
     no_source = {CitationKind.IMAGE, CitationKind.REFERENCE}
-    references = References(text, layout, [each for each in cited if each.kind not in no_source])
+    links = [each for each in cited if each.kind not in no_source]
+    references = References(text, layout, links)
     found = find_marks(text, cited, references, layout.masked)
-    lists = references.unused_lists({id(target) for mark in found for target in mark.targets})
+    if not_used := references.untitled - {entry.place for entry in _entries(found)}:
+        references = References(text, layout, links, without=not_used)
+        found = find_marks(text, cited, references, layout.masked)
+    lists = references.unused_lists(set(map(id, _entries(found))))
     plain = masked_text(text, found, _list_spans(text, references, cited))
     marks = found + [mark for listed in lists.values() for mark in listed]
     scopes = Scopes(plain, marks)
@@ -127,6 +131,10 @@ def bind(text: str) -> Binding:
         sources.add_link(each)
     outside = tuple(Sentence(*each.span, each.kind, each.lead) for each in scopes.statements)
     return Binding(text, tuple(sorted(bound, key=lambda mark: mark.start)), tuple(sources.found), outside)
+
+
+def _entries(marks: Iterable[FoundMark]) -> Iterator[Entry]:
+    return (target for mark in marks for target in mark.targets if isinstance(target, Entry))
 
 
 def _list_spans(text: str, references: References, cited: Sequence[Citation]) -> list[Span]:
@@ -163,7 +171,7 @@ class _Sources:
             self.index_of(entry)
 
     def add_link(self, link: Citation) -> int:
-        has_title = link.kind in {CitationKind.LINK, CitationKind.IMAGE, CitationKind.REFERENCE}
+        has_title = link.kind not in {CitationKind.DEFINITION, CitationKind.FOOTNOTE}
         title = title_of("", [link.label] if has_title else [])
         return self._add(link.url, Source(url=link.url, title=title, start=link.start, truncated=link.truncated))
 

@@ -48,7 +48,7 @@ _TITLE = re.compile(
 )
 _HTML_TAG = re.compile(r"</?(?:h[1-6]|b|strong|p|u|summary|details)(?: open)?>|<(?:a|span) [^<>]{1,100}>|</(?:a|span)>")
 _INLINE_LABEL = re.compile(
-    rf"\W{{0,12}}(?:{_WORDS})[*_ \t]{{0,4}}[:：][*_ \t]{{0,6}}(?=\\?[\[【(（]?\d{{1,4}}(?:\\?[\]】)）.])+)", re.I
+    rf"[^\w\[]{{0,12}}(?:{_WORDS})[*_ \t]{{0,4}}[:：][*_ \t]{{0,6}}(?=\\?[\[【(（]?\d{{1,4}}(?:\\?[\]】)）.])+)", re.I
 )
 _MAX_HEADING_CHARS = 120
 _LABEL_LEVEL = 7
@@ -60,17 +60,18 @@ _TO_DIGITS = str.maketrans(_SUPERSCRIPTS + "０１２３４５６７８９", "01
 
 _URL = r"<?(?:https?://|www\.)"
 _ENTRY = re.compile(
-    r"[ \t>]{0,20}(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?(?:<a [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
+    r"[ \t>]{0,20}(?:\|[ \t]*)?(?:[-*+•·][ \t]+|<li>[ \t]*)?"
+    r"(?:<(?:a|span) [^<>\n]{1,100}>(?:</a>)?[ \t]*)?(?:\*\*|__|<sup>)?"
     r"(?:\\?\[\^(?P<note>[^\[\]\n]{1,100})\](?P<note_colon>[:：])?"
     r"|\\?\[?[\[【［〔](?:source|ref|reference|citation|quelle|fuente|fonte|来源|引用)?[\s:#_-]{0,2}(?P<square>\d{1,4})(?:†[^\]】\n]{0,80})?\\?[\]】］〕]\]?(?P<colon>[:：])?"
-    r"|\\?[\[【](?P<label>@?[A-Za-z][\w.:+ -]{1,40})\\?[\]】](?![(\[])[:：]?"
+    r"|\\?[\[【](?P<label>(?!x\\?\])@?[A-Za-z][\w.:+ -]{0,40})\\?[\]】](?![(\[])[:：]?"
     r"|(?P<file>[^\s:|\[\]\n][^:|\[\]\n]{0,99}\.(?:pdf|docx?|pptx?|xlsx?|csv|txt|html?|epub))[ \t]*[:：–—-]"
     r"|(?P<code>(?-i:[A-Z]{1,3})[-_]?\d{1,3})(?=[ \t]?(?:[.:：)—–]|-[ \t]))[ \t]?[.:：)—–-]"
     r"|[(（](?P<round>\d{1,4})[)）]"
     r"|(?:(?:source|ref|reference|citation|quelle|fuente|fonte)[ \t]{1,2}#?|(?:来源|出典|文献)[ \t]?)?(?P<dot>\d{1,4})"
     r"(?:\\?[.．)、:：](?!\d)|(?=[ \t]*(?:\*\*|</sup>|\|))|(?=[ \t]+\[?<?https?:)|(?=\t)|[ \t][-–—](?=[ \t]))"
     rf"|(?P<sup>[{_SUPERSCRIPTS}]{{1,4}}|[{CIRCLED}]))"
-    r"(?:\*\*|__|</sup>|</a>)?[.:：|]?(?:\*\*)?[ \t]*",
+    r"(?:\*\*|__|</sup>|</a>|</span>)?[.:：|]?(?:\*\*)?[ \t]*",
     re.I,
 )
 _NEXT_DOT = re.compile(r"(?<=\s)(\d{1,4})[.、][ \t]+")
@@ -80,9 +81,6 @@ _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d[a-z]?(?![\w-])")
 _DATED = re.compile(r"[(（](?:19|20)\d\d[a-z]?(?:, [^()（）\n]{1,20})?[)）]|[.,] (?:19|20)\d\d[a-z]?[.;:]")
 _HAS_MARK = re.compile(r"[\[【]\d{1,3}[\]】]")
 _ENDS_WITH_MARK = re.compile(r"[\[【]\d{1,4}(?:[\s,–-]+\d{1,4})*[\]】][.。\s]*\Z")
-_ANY_MARK = re.compile(
-    r"[\[【［〔(（^]\s?(?:\w{1,12}[ :：]{0,2})?\d{1,3}[\]】］〕)）^,–-]|[¹²³⁴-⁹]|<sup|\w[.!?]\d{1,3}(?:\s|$)"
-)
 _SOURCE_LINE = re.compile(rf"\n[ \t>]*(?:[-*+•][ \t]+)?{SOURCE_LABEL.pattern}", re.I)
 _TAG_ONLY = re.compile(r"\s*</?[A-Za-z][^<>\n]{0,300}>\s*")
 _BULLET = re.compile(r"[-*+•·][ \t]+|\d{1,4}[.)][ \t]+")
@@ -126,9 +124,11 @@ class FoundMark:
 class References:
     """All entries of a report, and the lookup of the entry for a mark."""
 
-    def __init__(self, text: str, layout: Layout, cited: Sequence[Citation]) -> None:
+    def __init__(self, text: str, layout: Layout, cited: Sequence[Citation], *, without: Container[int] = ()) -> None:
         reader = _Reader(text, layout, cited)
-        self.entries = _without_notes(reader.read())
+        self.entries, self.untitled = reader.read(without)
+        """``untitled`` are the places of numbered lists that are lists of sources only if a mark refers to them. Those
+        in ``without`` are not."""
         self.titles = reader.titles
         """Spans of titles without a heading marker, such as ``Sources:``."""
         self.has_numbers = any(isinstance(entry.key, int) for entry in self.entries)
@@ -250,15 +250,17 @@ class _Reader:
         self._candidates: list[Entry] = []
         self._runs: list[Entry] = []
 
-    def read(self) -> list[Entry]:
+    def read(self, without: Container[int]) -> tuple[list[Entry], set[int]]:
+        """Return all entries, and the places of lists without a title. These count if no other list has numbers."""
         for index, line in enumerate(self._lines):
             self._read_line(line, self._lines[index + 1] if index + 1 < len(self._lines) else None)
         self._close_run(at_end=True)
-        if not any(isinstance(entry.key, int) for entry in self._entries):
-            self._entries = sorted(self._entries + self._runs, key=lambda entry: entry.start)
-        for entry in self._entries:
+        is_numbered = any(isinstance(entry.key, int) for entry in self._entries)
+        untitled = [] if is_numbered else [entry for entry in self._runs if entry.place not in without]
+        entries = sorted(self._entries + untitled, key=lambda entry: entry.start)
+        for entry in entries:
             self._finish(entry)
-        return self._entries
+        return _without_notes(entries), {entry.place for entry in untitled}
 
     def _read_line(self, line: Line, following: Line | None) -> None:
         start = line.start
@@ -489,7 +491,7 @@ class _Reader:
             self._urls(each.start, each.end) and not _SOURCE_LINE.search(self._text, each.body, each.end)
             for each in run
         )
-        if at_end and run and is_list and _ANY_MARK.search(self._text):
+        if at_end and is_list:
             self._runs.extend(run)
 
     # Source of an entry
@@ -546,7 +548,7 @@ _NO_TITLE = re.compile(r"\W*(?:url|link|source|here|website|online|pdf|链接|�
 
 def title_of(written: str, labels: Sequence[str]) -> str:
     """Return the title in an entry: the label of its link if there is one, else its text without the URL."""
-    for label in labels:
+    for label in (_LINK.sub(r"\1", each) for each in labels):  # the text of an image
         if not _is_no_title(label) and not label.strip(" []").isdigit():
             return _trimmed(label)
     without = _HTML_TAGS.sub(" ", written)
@@ -563,7 +565,7 @@ def _is_no_title(label: str) -> bool:
 def _trimmed(title: str) -> str:
     title = " ".join(title.replace("|", " | ").replace("**", "").split())
     for _ in range(3):
-        shorter = _REMARK.sub("", title).strip(" \t-–—:：|,，;；.。*_<>·•→")
+        shorter = _REMARK.sub("", title).strip(" \t-–—:：|,，;；.。*_<>·•→^")
         for opener, closer in ("[]", "()", "（）", "【】"):
             if shorter.startswith(closer) or (shorter.endswith(closer) and opener not in shorter):
                 shorter = shorter.strip(closer)

@@ -51,6 +51,8 @@ class Statement:
     lead: Span | None = None
     is_title: bool = False
     """Whether it supports nothing if its group has other statements."""
+    is_cited: bool = False
+    """Whether it contains a mark with a source."""
 
 
 @dataclass(slots=True, eq=False)
@@ -121,8 +123,8 @@ class Scopes:
                 free = [each for each in free if each not in targets]
             else:
                 self.statements.append(statement)
-                has_source = any(any(self._marks[mark].targets) for mark in inside)
-                (own if has_source else free).append(statement)
+                statement.is_cited = any(any(self._marks[mark].targets) for mark in inside)
+                (own if statement.is_cited else free).append(statement)
                 self._before = statement if block.kind is not LineKind.HEADING else self._before
             self._support(inside, targets)
         if own or free:
@@ -221,9 +223,16 @@ class Scopes:
         scope = holder.owner + holder.open
         if block is not None and block.kind is LineKind.TABLE:
             scope = [each for each in scope if each.kind is block.kind]
-        if block is not None and block.kind is LineKind.TEXT and not block.after_blank and self._paragraph:
-            scope = self._paragraph
-        targets = [each for each in scope if not each.is_title] or scope or holder.last
+        is_near = holder.level == _ITEM
+        if block is not None and not block.after_blank:
+            is_text = block.kind is LineKind.TEXT
+            scope = self._paragraph if is_text and self._paragraph else scope
+            is_near |= is_text or SOURCE_LABEL.match(self._text, block.start, block.end) is not None
+        # Statements with a source of their own have another one only in a line directly below them.
+        last = [each for each in holder.last if is_near or not each.is_cited]
+        targets = [each for each in scope if not each.is_title] or scope or last
+        if holder.last and not targets:
+            return
         if holder.begins_with_source or not targets:
             self._support(holder.sources, holder.open)
             holder.sources = [*marks] if holder.open else [*holder.sources, *marks]

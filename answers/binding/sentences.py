@@ -23,24 +23,35 @@ MAX_STATEMENT_CHARS = 2_000
 Span = tuple[int, int]
 
 _CLOSERS = r"[\"'”’»)\]）】」』》*_~`]{0,6}"
-_MARK = rf"(?:[(（][ \t]{{0,2}}[{MARKS}]+[ \t]{{0,3}}[)）]|{NUMBER}+)(?:[.。]?[*_]{{0,3}}(?=\s|\Z))?"
+_NOTE = r"\[(?:[a-z]{1,2}|note \d{1,3}|citation needed)\]"
+"""Mark of a note or remark, as in copies of Wikipedia."""
+_PAGE = r"(?::[ \t]?\d{1,3}(?:[–-]\d{1,3})?(?=\s|\Z))?"
+_MARK = (
+    rf"(?:[(（][ \t]{{0,2}}[{MARKS}]+[ \t]{{0,3}}[)）]|(?:{NUMBER}|{_NOTE})+{_PAGE})"
+    r"(?:[.。]?[*_]{0,3}(?=\s|\Z))?"
+)
 _END = re.compile(
     rf"(?P<stop>(?:[.!?…؟۔।॥]{{1,12}}|[。！？；｡]{{1,12}}){_CLOSERS})"
-    rf"(?P<marks>(?:[ \t]{{0,3}}{_MARK}(?:[ \t,;，、]{{0,8}}{_MARK})*)?)"
+    rf"(?P<marks>(?:[ \t]{{0,3}}{_MARK}(?:[ \t,;，、]{{0,8}}{_MARK})*[)）\]」』”’»]{{0,3}})?)"
     r"|\n(?P<blank>\n*)"
 )
 """End of a sentence with the marks that follow it, or of a line."""
 _SYMBOL = re.compile(r"[ \t]*[\u2190-\u2bff\U0001f000-\U0001faff]")
 """Emoji or arrow, which begins the lines of a list without list markers."""
-_WORD_BEFORE = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]{0,12}\Z")
+_WORD_BEFORE = re.compile(r"(?P<number>[\d°])?(?P<word>(?:[^\W\d_]\.)*[^\W\d_]{0,12})\Z")
 _ABBREVIATIONS_TEXT = (
     "e.g i.e eg ie cf vs viz al approx ca est resp incl excl dr mr mrs ms prof rev hon sr jr st mt ft "
     "gen col sgt lt capt sen rep gov pres no nos nr fig figs eq eqs sec secs ch chap vol vols pp p pg "
     "para ed eds trans dept univ assn bros z.b d.h u.a bzw vgl abs art bd hrsg jan feb mar apr jun jul "
     "aug sep sept oct nov dec u.s u.k u.n e.u u.s.a ph.d m.d b.c a.d d.c min max avg sp spp env op cit "
-    "ibid et adj "
+    "ibid et adj mär mrz okt dez rd mio mrd tsd ggf inkl aprox"
 )
 _ABBREVIATIONS = frozenset(_ABBREVIATIONS_TEXT.split())
+_ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\Z")
+_AFTER_ORDINAL = re.compile(
+    "Jan|Feb|Mär|Mrz|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|Jahrhundert|Quartal|Halbjahr|Weltkrieg"
+)
+"""Month or noun after a German ordinal number, as in ``3. Oktober``."""
 _MAY_END = frozenset(["etc", "inc", "ltd", "co", "corp", "llc", "plc", "a.m", "p.m", "usw"])
 _STARTERS_TEXT = (
     "The A An In It This That These Those However He She They We But And If When While For On At As By "
@@ -107,13 +118,15 @@ def _is_boundary(text: str, match: re.Match[str], end: int) -> bool:
     if stop[0] == "…" or stop.startswith(".."):
         return after == end or not next_word or next_word[0].isupper() or _is_wide(next_word[0])
     if stop[0] != "." or after == end:
-        return True
+        return not is_lower
     before = _WORD_BEFORE.search(text, max(0, match.start() - 24), match.start())
-    word = before[0] if before is not None else ""
+    word, is_unit = ("", False) if before is None else (before["word"], before["number"] is not None)
     key = word.lower()
     if match["marks"]:
         return key not in _ABBREVIATIONS and not is_lower
-    if key in _ABBREVIATIONS or (len(word) == 1 and word.isupper()):
+    if _AFTER_ORDINAL.match(next_word) and _ORDINAL.search(text, max(0, match.start() - 4), match.start()):
+        return False
+    if key in _ABBREVIATIONS or (len(word) == 1 and word.isupper() and not is_unit):
         return next_word in _STARTERS and key not in {"e.g", "i.e", "vs", "cf", "dr", "mr", "mrs", "ms", "prof", "st"}
     return next_word[:1].isupper() if key in _MAY_END else not is_lower
 

@@ -255,6 +255,61 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
         f"El agua moja [1].\n\n### Fuentes consultadas\n- Agua: {A}\n\n### Quellen\n\nUnd Eis.\n",
         [("[1]", A, "El agua moja [1].")],
     ),
+    "lines of links below cited statements": (
+        f"- Iron is hard: {A}.\n- {B}\n\nWater is wet ([a]({A})).\n\n{B}\n\nIce is cold.\n\n## End\n\n"
+        f"Fire is hot ([b]({B})).\n\nSources: [a]({A}), [b]({B}), [c]({C})\n",
+        [
+            (A, A, f"Iron is hard: {A}."),
+            (f"[a]({A})", A, f"Water is wet ([a]({A}))."),
+            (f"[b]({B})", B, f"Fire is hot ([b]({B}))."),
+        ],
+    ),
+    "numbered findings with links": (
+        f"It has 20 m² ([Source 1]({A})).\n\n1. Iron costs $5 ([a]({A})).\n2. Gold costs $7 ([b]({C})).\n\n"
+        f"## End\n\nGold wins [2].\n\n1. {A}\n2. {B}\n",
+        [
+            (f"[Source 1]({A})", A, f"It has 20 m² ([Source 1]({A}))."),
+            (f"[a]({A})", A, f"Iron costs $5 ([a]({A}))."),
+            (f"[b]({C})", C, f"Gold costs $7 ([b]({C}))."),
+            ("[2]", B, "Gold wins [2]."),
+        ],
+    ),
+    "prefixes, letters and anchors in lists": (
+        'Iron is hard[citation:1]. Gold is soft [i]. Tin is light<a href="#r4">[4]</a>.\n\nSources:\n'
+        f'[citation:1] {A}\n[i] {B}\n- <span id="r4">[4]</span> {C}\n',
+        [
+            ("[citation:1]", A, "Iron is hard[citation:1]."),
+            ("[i]", B, "Gold is soft [i]."),
+            ("[4]", C, 'Tin is light<a href="#r4">[4]</a>.'),
+        ],
+    ),
+    "links with tags or quotes inside": (
+        f'Iron is hard.<a href="{A}"><sup>1</sup></a> Gold is soft [b]({B} "The "soft" metal (2)").',
+        [
+            (f'<a href="{A}"><sup>1</sup></a>', A, f'Iron is hard.<a href="{A}"><sup>1</sup></a>'),
+            (f'[b]({B} "The "soft" metal (2)")', B, f'Gold is soft [b]({B} "The "soft" metal (2)").'),
+        ],
+    ),
+    "German dates and amounts": (
+        "Berlin hat rd. 3,8 Mio. Einwohner (Stand: 31. Dez. 2023) [1]. Am 3. Oktober 1990 kam der Beitritt [2]. "
+        f"Im 19. Jahrhundert kostete es 4 Mrd. Mark [3]. Es sind 30. Das gilt.{LIST}",
+        [
+            ("[1]", A, "Berlin hat rd. 3,8 Mio. Einwohner (Stand: 31. Dez. 2023) [1]."),
+            ("[2]", B, "Am 3. Oktober 1990 kam der Beitritt [2]."),
+            ("[3]", C, "Im 19. Jahrhundert kostete es 4 Mrd. Mark [3]."),
+        ],
+    ),
+    "quotations, brackets, notes and pages behind sentences": (
+        '"Water is wet!" she said.[1] (Ice is cold.[2]) Gold melts at 1,064 °C. Iron is hard.[1][a] Tin is light.[2]: 45 '
+        f"J. Roe agrees [3].{LIST}",
+        [
+            ("[1]", A, '"Water is wet!" she said.[1]'),
+            ("[2]", B, "(Ice is cold.[2])"),
+            ("[1]", A, "Iron is hard.[1][a]"),
+            ("[2]", B, "Tin is light.[2]: 45"),
+            ("[3]", C, "J. Roe agrees [3]."),
+        ],
+    ),
     "report in a fence": (f"```markdown\nWater is wet [1].{LIST}```\n", [("[1]", A, "Water is wet [1].")]),
 }
 
@@ -291,6 +346,7 @@ def test_tags_of_html_and_lone_urls_are_no_sentences() -> None:
         (f"A page with one link {A}", "A page with one link"),
         ("Smith. Title. doi:10.1000/182", "Smith. Title"),
         (f"Title [Source]({A})", "Title"),
+        (f"[![Title](https://img.example/t.png)]({A})", "Title"),
     ],
 )
 def test_titles_of_sources(entry: str, title: str) -> None:
