@@ -20,7 +20,7 @@ from judges.analysis.statistics.headline import Figure, Trial, headline
 from judges.analysis.statistics.intervals import LEVEL, Interval
 from judges.errors import installed
 from rubrics.scoring import Score, bounded_score, is_success
-from rubrics.tree_json import leaves_of
+from rubrics.tree_json import APPLIES, AVOIDED, leaf_states, leaves_of
 from rubrics.verdict import Outcome, Usage
 
 Summary: TypeAlias = dict[str, Any]
@@ -239,7 +239,7 @@ def summary_fields(result: Mapping[str, Any]) -> dict[str, Any]:
     A result has about 100 KB, and a run has hundreds of them. The tree consists of its leaves.
     """
     pages = [page for page in result.get("pages") or () if page.get("outcome") != "ok"]
-    checks = [_leaf_summary(leaf) for leaf in leaves_of(result)]
+    checks = [_leaf_summary(leaf, state) for leaf, state in leaf_states(result)]
     return {
         **{name: result[name] for name in _SUMMARY_FIELDS if name in result},
         "pages": [{name: page.get(name) for name in ("url", "outcome", "detail", "gone")} for page in pages],
@@ -247,9 +247,10 @@ def summary_fields(result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _leaf_summary(leaf: Mapping[str, Any]) -> dict[str, Any]:
-    names = _OPEN_LEAF_FIELDS if leaf.get("outcome") == Outcome.NOT_JUDGED else ("outcome",)
-    return {name: leaf.get(name) for name in names}
+def _leaf_summary(leaf: Mapping[str, Any], state: str) -> dict[str, Any]:
+    names = _OPEN_LEAF_FIELDS if state == Outcome.NOT_JUDGED else ("outcome",)
+    penalty = {"weight": -1.0} if state in (APPLIES, AVOIDED) else {}  # the penalty may be a group above the leaf
+    return {name: leaf.get(name) for name in names} | penalty
 
 
 def judge_of(outcome: AnswerOutcome) -> str | None:

@@ -22,6 +22,14 @@ from rubrics.verdict import Claim, MemberVerdict, Outcome, SourceCheck, Verdict,
 
 SUPPLIED: Final = "supplied"
 """``provenance`` of a leaf whose verdict rests on a page that the agent supplied."""
+APPLIES: Final = "applies"
+"""State of a penalty that is subtracted."""
+AVOIDED: Final = "avoided"
+"""State of a penalty that is not subtracted."""
+GOOD_STATES: Final = frozenset({Outcome.PASSED.value, AVOIDED})
+BAD_STATES: Final = frozenset({Outcome.FAILED.value, APPLIES})
+_PENALTY_STATES: Final[Mapping[str, str]] = {"passed": APPLIES, "partial": APPLIES, "failed": AVOIDED}
+_OUTCOMES: Final[Mapping[object, Outcome]] = {outcome.value: outcome for outcome in Outcome}
 
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
@@ -184,6 +192,40 @@ def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves of a result's trees, in order."""
     for part in result.get("eval_breakdown") or ():
         yield from (node for node in nodes_below(part["verification_tree"]) if not node.get("children"))
+
+
+def leaf_states(result: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the leaves of a result's trees, in order, with their states (``shown_state`` of their outcomes)."""
+    trees = [part["verification_tree"] for part in result.get("eval_breakdown") or ()]
+    nodes = [(tree, False) for tree in reversed(trees)]
+    while nodes:
+        node, in_penalty = nodes.pop()
+        in_penalty = in_penalty or is_penalty(node)
+        children = node.get("children")
+        if children:
+            nodes += ((child, in_penalty) for child in reversed(children))
+        else:
+            yield node, shown_state(outcome_of(node).value, in_penalty=in_penalty)
+
+
+def is_penalty(node: Mapping[str, Any]) -> bool:
+    """Return whether a node is a penalty. All nodes below it are parts of this penalty."""
+    weight = node.get("weight")
+    return isinstance(weight, int | float) and weight < 0
+
+
+def outcome_of(leaf: Mapping[str, Any]) -> Outcome:
+    """Return the outcome of a leaf. Results of the public toolkit have only a status."""
+    return _OUTCOMES.get(leaf.get("outcome")) or _OUTCOMES.get(leaf.get("status"), Outcome.UNDECIDED)
+
+
+def shown_state(state: str, *, in_penalty: bool) -> str:
+    """Return the state that readers see for an outcome or status: a penalty ``applies`` or is ``avoided``.
+
+    >>> shown_state("failed", in_penalty=True)
+    'avoided'
+    """
+    return _PENALTY_STATES.get(state, state) if in_penalty else state
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -39,7 +39,7 @@ from app.console.progress import ProgressBoard, Step
 from app.console.scorecard import answer_table, finished_line, missing_answers_line, scorecard
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.dashboard.effects import Effects
-from app.dashboard.outline import PENALTY_APPLIES, outline
+from app.dashboard.outline import outline
 from app.dashboard.wording import shorten
 from app.engine.estimate import MAX_PAGES, AnswerFacts, Estimate, estimate_answer, past_results
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
@@ -63,7 +63,7 @@ from mind2web2.metrics import agent_metrics, save_metrics
 from mind2web2.report import NoAnswers, write_report
 from mind2web2.results import eval_date
 from mind2web2.utils.logging_setup import log_files
-from rubrics.verdict import Outcome
+from rubrics.tree_json import BAD_STATES
 
 _MaxAnswersOption = Annotated[
     int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
@@ -392,7 +392,7 @@ def _loss_lines(evaluated: Mapping[str, Sequence[AnswerEvaluation]]) -> list[str
         effects = Effects(tree)
         for leaf in tree.leaves:
             lost = effects[leaf.key].lost[0]
-            if leaf.state in (Outcome.FAILED, PENALTY_APPLIES) and lost >= _LEAST_LOSS:
+            if leaf.state in BAD_STATES and lost >= _LEAST_LOSS:
                 said = shorten(str(leaf.fields.get("claim") or leaf.desc or leaf.name), _MAX_CLAIM_CHARS)
                 place = f"{one.planned.folder.agent} {one.planned.folder.task_id} {leaf.id}"
                 urls = leaf.fields.get("sources") or ()

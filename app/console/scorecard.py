@@ -10,7 +10,7 @@ from rich.text import Text
 from app.console.tables import PlainTable, plain_table
 from judges.agent_figures import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
 from rubrics.scoring import Score
-from rubrics.tree_json import leaves_of
+from rubrics.tree_json import GOOD_STATES, leaf_states
 from rubrics.verdict import Outcome
 
 _MAX_MISSING = 5
@@ -78,12 +78,13 @@ def answer_table(outcomes: Iterable[tuple[str, AnswerOutcome]]) -> PlainTable:
 def _cells(outcome: AnswerOutcome, *, unsure: bool) -> list[Text | str]:
     if outcome.result is None:
         return [Text(outcome.error_code or "no result", style="red"), "-", *(["-", "-"] if unsure else []), "-"]
-    settled = [leaf.get("outcome") for leaf in leaves_of(outcome.result)]
-    unknown = settled.count(Outcome.NOT_JUDGED)
+    states = [state for _, state in leaf_states(outcome.result)]
+    unknown = states.count(Outcome.NOT_JUDGED)
+    passed = sum(state in GOOD_STATES for state in states)
     return [
         Text(score_text(score_of(outcome.result)), style="" if outcome.complete else "yellow"),
         *([f"{outcome.result['final_score']:.2f}"] if unsure else []),
-        f"{settled.count(Outcome.PASSED)}/{len(settled)}" if settled else "-",  # a citation check has no tree
+        f"{passed}/{len(states)}" if states else "-",  # a citation check has no tree
         *([str(unknown)] if unsure else []),
         f"{seconds_of(outcome.result):.1f}",
     ]

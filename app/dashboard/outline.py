@@ -15,6 +15,7 @@ from weakref import ref
 from rubrics.rubric import InvalidNode
 from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
 from rubrics.tree import NodeKeys, Status
+from rubrics.tree_json import GOOD_STATES, is_penalty, outcome_of, shown_state
 from rubrics.verdict import Outcome, Verdict
 
 
@@ -41,7 +42,7 @@ class Node:
         self.id = str(fields["id"])
         self.critical = bool(fields.get("critical"))
         self.weight = float(fields.get("weight") or 1.0)
-        self.penalty: bool = self.weight < 0 or (parent is not None and parent.penalty)
+        self.penalty: bool = is_penalty(fields) or (parent is not None and parent.penalty)
         self.strategy = str(fields.get("strategy") or "parallel")
         self.score = -1.0 if fields.get("penalized") else float(fields.get("score") or 0.0)
         self.children: Sequence[Node] = ()
@@ -68,13 +69,16 @@ class Node:
     @property
     def state(self) -> str:
         """Outcome of a leaf, status of an inner node. A penalty that is decided applies or is avoided."""
-        state = self.outcome or self.status
-        return _PENALTY_STATES.get(state, state) if self.penalty else state
+        return self.shown(self.outcome or self.status)
+
+    def shown(self, outcome: str) -> str:
+        """Return the state of the node with another outcome, for example that of an override."""
+        return shown_state(outcome, in_penalty=self.penalty)
 
     @property
     def is_missed(self) -> bool:
         """Return whether a leaf costs points, or may cost some."""
-        return self.state not in _GOOD_STATES
+        return self.state not in GOOD_STATES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,27 +152,14 @@ def _add(
     if below:
         node.children = [_add(child, node, nth, keys, by_key, leaves) for nth, child in enumerate(below)]
     else:
-        node.outcome, node.number = _outcome(fields), len(leaves)
+        node.outcome, node.number = outcome_of(fields).value, len(leaves)
         leaves.append(node)
     return node
 
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
-_OUTCOMES = frozenset(Outcome)
-PENALTY_APPLIES = "applies"
-"""State of a penalty that is subtracted."""
-_PENALTY_STATES: Mapping[str, str] = {"passed": PENALTY_APPLIES, "partial": PENALTY_APPLIES, "failed": "avoided"}
-_GOOD_STATES = frozenset({"passed", "avoided"})
 _MAYBE_UNKNOWN = frozenset({Outcome.NOT_JUDGED, Outcome.SKIPPED})
 _UNJUDGED = Verdict(outcome=Outcome.NOT_JUDGED)
-
-
-def _outcome(data: Mapping[str, Any]) -> str:
-    """Return the outcome of a leaf. Results of the public toolkit have only a status."""
-    outcome = data.get("outcome")
-    if outcome in _OUTCOMES:
-        return str(outcome)
-    return {"passed": "passed", "failed": "failed", "skipped": "skipped"}.get(str(data.get("status")), "undecided")
 
 
 def _unknown(leaves: Sequence[Node]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
 from cache.single_flight import LRUCache
 from rubrics.scoring import Score, bounded_score
-from rubrics.verdict import Outcome
+from rubrics.tree_json import BAD_STATES
 
 MAX_CACHED = 16
 _LARGE_BYTES = 1_000_000
@@ -75,7 +75,7 @@ class Tree:
     def first_leaf(self) -> Node | None:
         """Return the leaf to show first: the first failed claim, else what did not pass, else the first claim."""
         claims = (leaf for leaf in self.not_passed if leaf.fields.get("claim"))
-        failed = (leaf for leaf in chain(claims, self.not_passed) if leaf.outcome == Outcome.FAILED)
+        failed = (leaf for leaf in chain(claims, self.not_passed) if leaf.state in BAD_STATES)
         judged = (leaf for leaf in self.outline.leaves if leaf.fields.get("claim"))
         return next(chain(failed, self.not_passed, judged), None)
 

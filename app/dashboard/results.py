@@ -28,7 +28,7 @@ from app.dashboard.viewer import FormCheck, IdPath, Viewer, ViewerDep
 from app.dashboard.wording import REASONS, remedy_words
 from rubrics.scoring import Score, bounded_score, score_with
 from rubrics.tree import Strategy
-from rubrics.tree_json import script_of
+from rubrics.tree_json import GOOD_STATES, script_of
 from rubrics.verdict import Outcome, Reason
 
 SECTION: Final = 100
@@ -122,7 +122,7 @@ class TreeRows:
     def _children(self, node: Node) -> Sequence[Node]:
         if self._show is Show.ALL:
             return node.children
-        return [child for child in node.children if self._tree.state(child) not in ("passed", "avoided")]
+        return [child for child in node.children if self._tree.state(child) not in GOOD_STATES]
 
 
 _PAGE_REASONS = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
@@ -392,7 +392,7 @@ def _csv_row(node: Node, effect: Effect, override: Mapping[str, Any] | None) -> 
     fields = node.fields
     votes = [vote.get("result") for vote in fields.get("votes") or ()]
     return [
-        node.key, node.desc, node.outcome, fields.get("reason"), node.critical, node.weight, node.score, effect.text,
+        node.key, node.desc, node.state, fields.get("reason"), node.critical, node.weight, node.score, effect.text,
         round(effect.worth, 6), fields.get("claim"), fields.get("reasoning"), " ".join(fields.get("sources") or ()),
         " | ".join(quote["text"] for quote in fields.get("quotes") or ()), votes.count(True), votes.count(False),
         votes.count(None), fields.get("prompt"), fields.get("model"), (fields.get("usage") or {}).get("usd"),

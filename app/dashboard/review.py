@@ -142,7 +142,7 @@ async def _doubtful(viewer: Viewer, origins: list[dict[str, Any]]) -> list[Doubt
 def _row(one: DoubtfulLeaf) -> tuple[str | float | None, ...]:
     leaf, override = one.leaf, one.override
     return (
-        one.agent, one.task_id, one.answer_name, leaf.key, leaf.desc, leaf.outcome, round(one.doubt, 3),
+        one.agent, one.task_id, one.answer_name, leaf.key, leaf.desc, leaf.state, round(one.doubt, 3),
         round(one.worth, 6), "; ".join(one.reasons),
         *(None if override is None else override[name] for name in ("outcome", "by")), one.result_id,
     )  # fmt: skip

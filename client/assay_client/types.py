@@ -575,7 +575,9 @@ class Figures(TypedDict):
 
 
 class Flip(TypedDict):
-    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf. A penalty ``applies``
+    or is ``avoided``.
+    """
 
     task_id: str
     answer_name: str

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from judges.analysis.overrides import judged_leaves
-from rubrics.tree_json import script_of
+from rubrics.tree_json import GOOD_STATES, script_of
 
 MAX_DESCRIPTION_CHARS = 500
 """Maximum length in characters. It identifies the leaf; the result has the full description."""
@@ -39,7 +39,7 @@ class Leaf:
     """Compared fields of a leaf. ``claim`` is a digest, because claims are long and numerous."""
 
     description: str
-    outcome: str
+    state: str
     claim: str | None
     sources: tuple[str, ...]
     prompt: str | None
@@ -70,7 +70,10 @@ class FlipCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf.
+
+    A penalty ``applies`` or is ``avoided``.
+    """
 
     task_id: str
     answer_name: str
@@ -84,8 +87,8 @@ class Flip:
 
     @property
     def gain(self) -> int:
-        """1 if the leaf now passes, -1 if it passed before, 0 if it passes on neither side."""
-        return (self.after == "passed") - (self.before == "passed")
+        """1 if the leaf is now good, -1 if it was good before, 0 if it is good on neither side."""
+        return (self.after in GOOD_STATES) - (self.before in GOOD_STATES)
 
 
 def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
@@ -99,7 +102,7 @@ def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
         judge=(script.get("sha256"), script.get("version")),
         model=str(result.get("model")),
         pages={page["url"]: (str(page["outcome"]), page.get("sha256")) for page in result.get("pages") or ()},
-        leaves={key: _leaf(leaf.data, leaf.outcome.value) for key, leaf in judged_leaves(result).items()},
+        leaves={key: _leaf(leaf.data, leaf.state) for key, leaf in judged_leaves(result).items()},
     )
 
 
@@ -114,11 +117,11 @@ def flips(before: Iterable[ComparableResult], after: Iterable[ComparableResult])
     ]
 
 
-def _leaf(data: Mapping[str, Any], outcome: str) -> Leaf:
+def _leaf(data: Mapping[str, Any], state: str) -> Leaf:
     claim, prompt, blocker = data.get("claim"), data.get("prompt"), data.get("blocked_by")
     return Leaf(
         description=str(data.get("desc") or "")[:MAX_DESCRIPTION_CHARS],
-        outcome=outcome,
+        state=state,
         claim=None if claim is None else sha256(str(claim).encode("utf-8", "surrogatepass")).hexdigest(),
         sources=tuple(str(url) for url in data.get("sources") or ()),
         prompt=None if prompt is None else str(prompt),
@@ -147,7 +150,7 @@ def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
     for key in keys:
         old, new = before.leaves.get(key), after.leaves.get(key)
         described_leaf = new or old
-        if described_leaf is None or (old and old.outcome) == (new and new.outcome):
+        if described_leaf is None or (old and old.state) == (new and new.state):
             continue
         flipped.append(
             Flip(
@@ -155,8 +158,8 @@ def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
                 answer_name=after.answer_name,
                 leaf=key,
                 description=described_leaf.description,
-                before=None if old is None else old.outcome,
-                after=None if new is None else new.outcome,
+                before=None if old is None else old.state,
+                after=None if new is None else new.state,
                 causes=[FlipCause(cause=cause, detail=detail) for cause, detail in _causes(before, after, old, new)],
                 result_before=before.result_id,
                 result_after=after.result_id,
@@ -190,8 +193,8 @@ def _causes(
 def _answer_causes(
     before: ComparableResult, after: ComparableResult, old: Leaf, new: Leaf
 ) -> Iterable[tuple[Cause, str]]:
-    if "skipped" in (old.outcome, new.outcome):
-        gated_leaf = new if new.outcome == "skipped" else old
+    if "skipped" in (old.state, new.state):
+        gated_leaf = new if new.state == "skipped" else old
         yield Cause.GATE, f"skipped because of {gated_leaf.blocked_by or 'an earlier leaf'}"
     if before.answer_sha256 == after.answer_sha256:
         return

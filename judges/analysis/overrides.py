@@ -20,12 +20,11 @@ from rubrics.scoring import (
     bounded_score,
     bounds,
     has_penalties,
-    penalty_leaves,
     tree_score,
     unclipped_score,
 )
 from rubrics.tree import NodeKeys, RubricNode, Strategy, leaves_below, walk
-from rubrics.tree_json import counts_strictly
+from rubrics.tree_json import counts_strictly, is_penalty, outcome_of, shown_state
 from rubrics.verdict import Claim, Outcome
 
 
@@ -50,7 +49,10 @@ OverrideT = TypeVar("OverrideT", bound=OverrideLike)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JudgedNode:
-    """Node of a stored tree. ``requires``: prerequisites of the node and its ancestors. ``data``: its JSON."""
+    """Node of a stored tree. ``requires``: prerequisites of the node and its ancestors. ``data``: its JSON.
+
+    ``in_penalty``: the node has a negative weight, or is below such a node.
+    """
 
     key: str
     id: str
@@ -59,8 +61,14 @@ class JudgedNode:
     strategy: str
     children: tuple[JudgedNode, ...]
     requires: frozenset[str]
+    in_penalty: bool
     outcome: Outcome
     data: Mapping[str, Any]
+
+    @property
+    def state(self) -> str:
+        """State of a leaf as readers see it (``rubrics.tree_json.shown_state``)."""
+        return shown_state(self.outcome.value, in_penalty=self.in_penalty)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +91,7 @@ def overrides_in_force(overrides: Iterable[OverrideT]) -> dict[str, OverrideT]:
 def judged_tree(result: Mapping[str, Any]) -> JudgedNode | None:
     """Return the tree of a result: the first if a public script wrote several, None if there is none."""
     parts = result.get("eval_breakdown") or ()
-    return _node(parts[0]["verification_tree"], frozenset(), NodeKeys()) if parts else None
+    return _node(parts[0]["verification_tree"], frozenset(), NodeKeys(), in_penalty=False) if parts else None
 
 
 def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
@@ -119,7 +127,6 @@ class _Intervals:
     def __init__(self, root: JudgedNode, overrides: Mapping[str, bool], *, strict: bool = False) -> None:
         self._overrides = overrides
         self._strict = strict
-        self._penalties = penalty_leaves(root)
         # References to an id mean the first node with this id.
         self._by_id: dict[str, JudgedNode] = {}
         for node in walk(root):
@@ -137,7 +144,7 @@ class _Intervals:
         return points, points
 
     def _passed(self, leaf: JudgedNode) -> bool:
-        counts = not self._strict or counts_strictly(leaf.data) or id(leaf) in self._penalties
+        counts = not self._strict or counts_strictly(leaf.data) or leaf.in_penalty
         return leaf.outcome is Outcome.PASSED and counts
 
     def _unknown(self, leaf: JudgedNode) -> bool:
@@ -166,13 +173,14 @@ class _Intervals:
         """
         required_leaves = (self._by_id[id] for id in leaf.requires if id in self._by_id)
         return any(
-            self._overrides.get(below.key) is (id(below) in self._penalties)
+            self._overrides.get(below.key) is below.in_penalty
             for node in required_leaves
             for below in leaves_below(node)
         )
 
 
-def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys) -> JudgedNode:
+def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys, *, in_penalty: bool) -> JudgedNode:
+    in_penalty = in_penalty or is_penalty(data)
     requires = above | frozenset(map(str, data.get("requires") or ()))
     key = addresses.key(str(data["id"]))
     return JudgedNode(
@@ -181,19 +189,14 @@ def _node(data: Mapping[str, Any], above: frozenset[str], addresses: NodeKeys) -
         critical=bool(data.get("critical")),
         weight=float(data.get("weight") or 1.0),
         strategy=str(data.get("strategy") or Strategy.PARALLEL),
-        children=tuple(_node(child, requires, addresses) for child in data.get("children") or ()),
+        children=tuple(
+            _node(child, requires, addresses, in_penalty=in_penalty) for child in data.get("children") or ()
+        ),
         requires=requires,
-        outcome=_outcome(data),
+        in_penalty=in_penalty,
+        outcome=outcome_of(data),
         data=data,
     )
-
-
-def _outcome(data: Mapping[str, Any]) -> Outcome:
-    """Return the outcome of a leaf. Results of the public toolkit have only a status."""
-    for named in (data.get("outcome"), data.get("status")):
-        if named in set(Outcome):
-            return Outcome(named)
-    return Outcome.UNDECIDED
 
 
 def lint_of_result(result: Mapping[str, Any], *, file: str | None = None) -> list[LintFinding]:

@@ -31,6 +31,7 @@ from judges.prompting.rendering import render_texts
 from judges.yaml_tasks.compiler import CompiledTask, compile_task
 from judges.yaml_tasks.document import InvalidTask, Problem, read_document
 from rubrics.lint import LintRule, lint
+from rubrics.tree_json import BAD_STATES
 from rubrics.verdict import Outcome
 
 MAX_DRAFT_CHARS: Final = 100_000
@@ -223,7 +224,7 @@ async def _tested(
     faults = [
         compiled.problem(leaf.key, f"not judged: {leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason})")
         for leaf in run.leaves.values()
-        if leaf.outcome is Outcome.NOT_JUDGED
+        if leaf.state == Outcome.NOT_JUDGED
     ]
     if run.result["status"] != "complete" and not faults:
         faults.append(_top(f"not judged: the result is {run.result['status']}"))
@@ -233,8 +234,8 @@ async def _tested(
 def _problems(compiled: CompiledTask, run: ObservedRun, report: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what a test on the example answer found."""
     for leaf in run.leaves.values():
-        if leaf.outcome is Outcome.FAILED:
-            about = f"{leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason or leaf.outcome})"
+        if leaf.state in BAD_STATES:
+            about = f"{leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason or leaf.state})"
             yield compiled.problem(leaf.key, f"the example answer does not pass {about}")
     yield from _score_problems(compiled, report["scores"]["findings"])
     for leaf_json in report["scores"]["gold"]["split_votes"]:

@@ -16,7 +16,7 @@ from cache.atomic_files import write_atomic
 from judges.agent_figures import seconds_of, usage_of, word_count
 from judges.late_libraries import pa, pq
 from rubrics.scoring import is_success
-from rubrics.tree_json import leaves_of, script_of
+from rubrics.tree_json import BAD_STATES, GOOD_STATES, leaf_states, script_of
 
 Text: TypeAlias = str | None
 Count: TypeAlias = int | None
@@ -117,7 +117,7 @@ def result_table(results: Iterable[ExportedResult]) -> Table:
 
 def leaf_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per leaf of each result, in tree order."""
-    rows = [_leaf_row(result, leaf) for result in results for leaf in leaves_of(result.result)]
+    rows = [_leaf_row(result, leaf, state) for result in results for leaf, state in leaf_states(result.result)]
     return Table(row=LeafRow, rows=rows)
 
 
@@ -134,7 +134,7 @@ def _key_cells(exported: ExportedResult) -> dict[str, Any]:
 def _result_row(exported: ExportedResult) -> ResultRow:
     result = exported.result
     script = script_of(result)
-    outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves_of(result))
+    states = Counter(state for _, state in leaf_states(result))
     final = float(result["final_score"])
     return ResultRow(
         **_key_cells(exported),
@@ -144,12 +144,12 @@ def _result_row(exported: ExportedResult) -> ResultRow:
         status=str(result.get("status") or "complete"),
         final_score=final,
         success=is_success(final),
-        leaves=sum(outcomes.values()),
-        leaves_passed=outcomes["passed"],
-        leaves_failed=outcomes["failed"],
-        leaves_skipped=outcomes["skipped"],
-        leaves_not_judged=outcomes["not_judged"],
-        leaves_undecided=outcomes["undecided"],
+        leaves=states.total(),
+        leaves_passed=sum(states[state] for state in GOOD_STATES),
+        leaves_failed=sum(states[state] for state in BAD_STATES),
+        leaves_skipped=states["skipped"],
+        leaves_not_judged=states["not_judged"],
+        leaves_undecided=states["undecided"],
         words=None if exported.answer is None else word_count(exported.answer),
         pages=len(result.get("pages") or ()),
         model=_text(result.get("model") or result.get("judge_model")),
@@ -166,7 +166,7 @@ def _result_row(exported: ExportedResult) -> ResultRow:
 _COPIED = ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning")
 
 
-def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any]) -> LeafRow:
+def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any], state: str) -> LeafRow:
     votes = [vote.get("result") for vote in leaf.get("votes") or ()]
     copied: dict[str, Any] = {name: _text(leaf.get(name)) for name in _COPIED}
     return LeafRow(
@@ -176,7 +176,7 @@ def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any]) -> LeafRow:
         description=_text(leaf.get("desc")),
         critical=bool(leaf.get("critical")),
         weight=float(leaf.get("weight") or 1.0),
-        outcome=str(leaf.get("outcome") or leaf.get("status")),
+        outcome=state,
         sources=None if leaf.get("sources") is None else tuple(leaf["sources"]),
         votes_for=votes.count(True),
         votes_against=votes.count(False),

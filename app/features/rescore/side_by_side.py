@@ -14,8 +14,8 @@ from judges.analysis.flips import Leaf, comparable_result, flips
 from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json
 from rubrics.scoring import Score
-from rubrics.tree_json import script_sha256_of
-from rubrics.verdict import Outcome, Usage
+from rubrics.tree_json import BAD_STATES, GOOD_STATES, script_sha256_of
+from rubrics.verdict import Usage
 
 MAX_FLIPS = 1000
 """Maximum number of flips in one document. All are counted."""
@@ -77,11 +77,9 @@ def rescored_answer(job: Job, before: str | None, after: str | None) -> Rescored
 
 
 def _verdicts_of_both(before: Mapping[str, Leaf], after: Mapping[str, Leaf]) -> list[tuple[bool, bool]]:
-    pairs = [
-        (leaf.outcome, after[key].outcome) for key, leaf in before.items() if leaf.claim is not None and key in after
-    ]
-    judged = {Outcome.PASSED.value: True, Outcome.FAILED.value: False}
-    return [(judged[old], judged[new]) for old, new in pairs if old in judged and new in judged]
+    pairs = [(leaf.state, after[key].state) for key, leaf in before.items() if leaf.claim is not None and key in after]
+    judged = GOOD_STATES | BAD_STATES
+    return [(old in GOOD_STATES, new in GOOD_STATES) for old, new in pairs if old in judged and new in judged]
 
 
 def comparison_json(answers: Sequence[RescoredAnswer]) -> dict[str, Any]:

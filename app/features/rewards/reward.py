@@ -13,7 +13,7 @@ from typing import Any, Final
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
 from rubrics.scoring import Score, bounded_score
-from rubrics.tree_json import counts_strictly, leaves_of
+from rubrics.tree_json import counts_strictly, leaf_states, leaves_of
 from rubrics.verdict import Outcome, Reason
 
 
@@ -153,12 +153,12 @@ def scores(result: Mapping[str, Any]) -> dict[ScoreKind, Score]:
 
 def components(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the leaves in order. The scores of a leaf are null if it was not judged, or is blocked by such a leaf."""
-    found = list(leaves_of(result))
-    by_id = {leaf["id"]: leaf for leaf in found}
-    return [_component(leaf, by_id) for leaf in found]
+    found = list(leaf_states(result))
+    by_id = {leaf["id"]: leaf for leaf, _ in found}
+    return [_component(leaf, state, by_id) for leaf, state in found]
 
 
-def _component(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _component(leaf: Mapping[str, Any], state: str, by_id: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     score = None if _is_unknown(leaf, by_id) else float(leaf["outcome"] == Outcome.PASSED)
     return {
         "id": leaf["id"],
@@ -168,7 +168,7 @@ def _component(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]]) 
         "outcome": leaf["outcome"],
         "reason": leaf["reason"],
         "score": score,
-        "score_strict": 0.0 if score == 1.0 and not counts_strictly(leaf) and leaf["weight"] > 0 else score,
+        "score_strict": 0.0 if state == Outcome.PASSED and not counts_strictly(leaf) else score,
     }
 
 

@@ -244,7 +244,7 @@ class _Finder:
         """Return whether the leaf is skipped in this run because a check of the judge fails."""
         leaf = run.leaves[key]
         blocker = run.leaves.get(leaf.blocked_by or "")
-        return leaf.outcome is Outcome.SKIPPED and blocker is not None and blocker.check is False
+        return leaf.state == Outcome.SKIPPED and blocker is not None and blocker.check is False
 
     def _left_out(self, key: str) -> Iterator[Finding]:
         """Find pages in the same list as sources of the claim that are sources of other claims only."""

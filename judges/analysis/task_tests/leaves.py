@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cache.urls import canonical_key
-from judges.analysis.overrides import judged_leaves
+from judges.analysis.overrides import JudgedNode, judged_leaves
+from rubrics.tree_json import BAD_STATES, GOOD_STATES
 from rubrics.verdict import Outcome
 
 
@@ -26,7 +27,8 @@ class ObservedLeaf:
     claim: str | None
     sources: tuple[str, ...] | None
     instruction: str | None
-    outcome: Outcome
+    state: str
+    """The outcome, or whether a penalty ``applies`` or is ``avoided``."""
     reason: str | None
     desc: str = ""
     check: bool | None = None
@@ -52,32 +54,30 @@ class ObservedRun:
     @property
     def passed(self) -> tuple[ObservedLeaf, ...]:
         """Return the leaves whose claim passed. Only these can be tested."""
-        return tuple(leaf for leaf in self.leaves.values() if leaf.outcome is Outcome.PASSED and leaf.claim is not None)
+        return tuple(leaf for leaf in self.leaves.values() if leaf.state == Outcome.PASSED and leaf.claim is not None)
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        return tuple(leaf.key for leaf in self.leaves.values() if leaf.outcome is Outcome.NOT_JUDGED)
+        return tuple(leaf.key for leaf in self.leaves.values() if leaf.state == Outcome.NOT_JUDGED)
 
 
 def observed_run(result: Mapping[str, Any]) -> ObservedRun:
     """Read a run from the JSON of a result, or from a ``get_summary()``."""
-    return ObservedRun(
-        leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()}, result=result
-    )
+    return ObservedRun(leaves={key: _leaf(key, node) for key, node in judged_leaves(result).items()}, result=result)
 
 
-def _leaf(key: str, data: Mapping[str, Any]) -> ObservedLeaf:
+def _leaf(key: str, node: JudgedNode) -> ObservedLeaf:
+    data = node.data
     sources = data.get("sources")
-    outcome = Outcome(data.get("outcome") or Outcome.UNDECIDED)
     check = data.get("check")
-    if check is None and data.get("claim") is None and outcome in (Outcome.PASSED, Outcome.FAILED):
-        check = outcome is Outcome.PASSED
+    if check is None and data.get("claim") is None and node.outcome in (Outcome.PASSED, Outcome.FAILED):
+        check = node.outcome is Outcome.PASSED
     return ObservedLeaf(
         key=key,
         claim=data.get("claim"),
         sources=None if sources is None else tuple(canonical_key(str(url)) for url in sources),
         instruction=data.get("instruction"),
-        outcome=outcome,
+        state=node.state,
         reason=data.get("reason"),
         desc=str(data.get("desc") or ""),
         reasoning=str(data.get("reasoning") or ""),
@@ -135,7 +135,7 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, unmoved: frozenset[st
             "code": "gold_fails",
             "message": f"The correct answer {found}.",
             "fix": "Correct the claims that fail, the answer (--answer), or try another judge model (--model).",
-            "leaves": [_leaf_json(leaf) for leaf in gold.leaves.values() if leaf.outcome in _WRONG],
+            "leaves": [_leaf_json(leaf) for leaf in gold.leaves.values() if leaf.state in _WRONG],
         }
     if isinstance(empty, str):
         yield {
@@ -147,7 +147,7 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, unmoved: frozenset[st
         return
     if (scored := empty_answer_finding(empty)) is not None:
         yield scored
-    settled = {key for key, leaf in empty.leaves.items() if leaf.outcome is not Outcome.FAILED}
+    settled = {key for key, leaf in empty.leaves.items() if leaf.state != Outcome.FAILED}
     never = [leaf for leaf in gold.passed if leaf.key in unmoved & settled]
     if never:
         yield {
@@ -177,11 +177,11 @@ def empty_answer_finding(empty: ObservedRun) -> dict[str, Any] | None:
         "code": "empty_answer_scores",
         "message": f"An empty answer scores {low:.3g}, not 0.",
         "fix": "Put an extracted value into each claim and check, or add a critical check that the value is given.",
-        "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.outcome is Outcome.PASSED],
+        "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.state == Outcome.PASSED],
     }
 
 
-_WRONG = (Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_JUDGED)
+_WRONG = BAD_STATES | {Outcome.UNDECIDED, Outcome.NOT_JUDGED}
 
 
 def _score(run: ObservedRun) -> Mapping[str, float | None]:
@@ -192,7 +192,7 @@ def _score(run: ObservedRun) -> Mapping[str, float | None]:
 def _run_json(run: ObservedRun) -> dict[str, Any]:
     return {
         "score": _score(run),
-        "passed": sum(leaf.outcome is Outcome.PASSED for leaf in run.leaves.values()),
+        "passed": sum(leaf.state in GOOD_STATES for leaf in run.leaves.values()),
         "not_judged": [_leaf_json(run.leaves[key]) for key in run.not_judged],
     }
 
@@ -202,7 +202,7 @@ def _leaf_json(leaf: ObservedLeaf) -> dict[str, Any]:
         "leaf": leaf.key,
         "claim": leaf.claim,
         "description": leaf.desc,
-        "outcome": leaf.outcome.value,
+        "outcome": leaf.state,
         "reason": leaf.reason,
         "reasoning": leaf.reasoning,
     }

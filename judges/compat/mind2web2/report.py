@@ -42,7 +42,7 @@ from mind2web2.metrics import (
 from mind2web2.results import as_object, latest_result_file, read_object
 from mind2web2.submission import TaskInfo
 from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError
-from rubrics.tree_json import SUPPLIED
+from rubrics.tree_json import SUPPLIED, is_penalty
 
 __all__ = ["REPORT_FILE", "NoAnswers", "write_report"]
 
@@ -308,8 +308,7 @@ class _TreeBuilder:
         self.checks: list[Check] = []
 
     def node(self, fields: Mapping[str, Any], *, in_penalty: bool = False) -> TreeNode:
-        weight = fields.get("weight")
-        in_penalty = in_penalty or (isinstance(weight, int | float) and weight < 0)
+        in_penalty = in_penalty or is_penalty(fields)
         outcome = _outcome(fields)
         outcome = _OUTCOMES_OF_PENALTIES.get(outcome, outcome) if in_penalty else outcome
         children = [child for child in _list(fields.get("children")) if isinstance(child, Mapping)]

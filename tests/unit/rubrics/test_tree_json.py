@@ -6,7 +6,7 @@ import pytest
 
 from rubrics.rubric import Rubric
 from rubrics.tree import RubricNode, Strategy
-from rubrics.tree_json import page_digests_of, parameters_of, script_of, script_sha256_of, tree_json
+from rubrics.tree_json import leaf_states, page_digests_of, parameters_of, script_of, script_sha256_of, tree_json
 from rubrics.verdict import CheckNote, Claim, Outcome, Quote, QuoteOrigin, Reason, SourceCheck, Usage, Verdict, Vote
 
 PARAMETERS = {"verify": {"reasoning_effort": "low"}}
@@ -166,3 +166,17 @@ def test_unsettled_leaf_is_undecided(rubric: Rubric) -> None:
 def test_cost_with_an_unknown_price_is_unknown(prices: tuple[float | None, float | None]) -> None:
     first, second = (Usage(calls=1, usd=usd) for usd in prices)
     assert first + second == Usage(calls=2, usd=None)
+
+
+def test_penalty_that_is_met_applies_and_is_not_passed() -> None:
+    def node(id: str, *children: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        return {"id": id, "children": list(children), **fields}
+
+    part = node("part", node("met", status="passed"), node("unmet", outcome="failed"), node("open", outcome="skipped"))
+    trees = [node("root", node("a", outcome="passed"), node("p", part, weight=-2), node("b", status="initialized"))]
+    trees.append(node("leaf", outcome="failed", status="passed"))
+    states = leaf_states({"eval_breakdown": [{"verification_tree": tree} for tree in trees]})
+    assert [(leaf["id"], state) for leaf, state in states] == [
+        ("a", "passed"), ("met", "applies"), ("unmet", "avoided"), ("open", "skipped"), ("b", "undecided"),
+        ("leaf", "failed"),
+    ]  # fmt: skip

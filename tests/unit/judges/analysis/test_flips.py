@@ -61,3 +61,9 @@ def test_leaves_of_only_one_side_are_flips():
     [lost, new] = flips([side(leaf("a"))], [side(leaf("b"))])
     assert (lost.leaf, lost.before, lost.after, lost.gain) == ("a", "passed", None, -1)
     assert (new.leaf, new.before, new.after, new.gain) == ("b", None, "passed", 1)
+
+
+def test_penalty_that_applies_is_a_loss():
+    lost, won = leaf("p", weight=-1.0), leaf("p", FAILED, weight=-1.0)
+    [flip] = flips([side(leaf("a"), won)], [side(leaf("a"), lost)])
+    assert (flip.before, flip.after, flip.gain) == ("avoided", "applies", -1)

@@ -50,6 +50,14 @@ def test_csv_has_one_row_per_result(tmp_path: Path) -> None:
     assert second["answer_name"] == "answer_2.md"
 
 
+def test_penalty_that_applies_counts_as_failed_and_an_avoided_one_as_passed() -> None:
+    rubric = rubric_of(leaf("a"), leaf("met", weight=-1.0), leaf("unmet", Outcome.FAILED, weight=-2.0))
+    result = ExportedResult(result=result_of(rubric), answer=None, created_at=AT, run=None)
+    [row] = result_table([result]).objects()
+    assert (row["leaves"], row["leaves_passed"], row["leaves_failed"]) == (3, 2, 1)
+    assert [row["outcome"] for row in leaf_table([result]).objects()] == ["passed", "applies", "avoided"]
+
+
 def test_parquet_keeps_types_lists_and_missing_values(tmp_path: Path) -> None:
     write_parquet(tmp_path / "results.parquet", result_table([judged(usage={"usd": None})]))
     write_parquet(tmp_path / "leaves.parquet", leaf_table([judged()]))

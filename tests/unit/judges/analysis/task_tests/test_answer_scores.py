@@ -43,3 +43,11 @@ def test_claim_that_the_empty_answer_changes_can_flip() -> None:
     gold, skipped = run(1, 1, leaf("a", "passed")), run(0, 0, leaf("a", "skipped"))
     assert codes(scored(gold, run(0, 0, leaf("a", "failed")))) == []
     assert codes(scored(gold, skipped)) == [("never_flips", ["a"])]
+
+
+def test_penalty_that_applies_is_wrong_and_an_avoided_one_is_not() -> None:
+    slips = leaf("p", "passed", weight=-1), leaf("q", "failed", weight=-1)
+    wrong = run(0.5, 0.5, leaf("a", "passed"), *slips)
+    report = scored(wrong, wrong)
+    assert codes(report)[:2] == [("gold_fails", ["p"]), ("empty_answer_scores", ["a"])]
+    assert (report["gold"]["passed"], report["findings"][0]["leaves"][0]["outcome"]) == (2, "applies")

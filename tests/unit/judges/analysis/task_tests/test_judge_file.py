@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from judges.analysis.task_tests.judge_file import SourceRange, judge_file
 from judges.analysis.task_tests.leaves import ObservedLeaf
-from rubrics.verdict import Outcome
 
 SOURCE = b"""format: 1
 description: Which gauges?
@@ -27,7 +26,7 @@ rubric:
 
 
 def leaf(key: str) -> ObservedLeaf:
-    return ObservedLeaf(key=key, claim=None, sources=None, instruction=None, outcome=Outcome.PASSED, reason=None)
+    return ObservedLeaf(key=key, claim=None, sources=None, instruction=None, state="passed", reason=None)
 
 
 def test_leaf_of_any_item_is_found_at_the_lines_of_its_node() -> None:
