@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from typing import Any, Final
 import structlog
 from sqlalchemy import insert, select, text
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.access.keys import LOCAL_OWNER
@@ -30,10 +32,12 @@ from app.storage.records import JobStatus, NewResult
 from app.storage.results import insert_result
 from app.storage.tables import answers, jobs, results, submissions
 from cache.capture_index import capture_from_bytes
-from cache.errors import CacheError
+from cache.errors import CacheError, IndexFailed
 
 _INTERVAL_S: Final = 3.0
 _REJECTED: Final = ".rejected"
+_INVALID: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, SQLAlchemyError)
+"""Errors of a file of another structure, or with values that the database cannot store."""
 _log = structlog.get_logger(__name__)
 
 
@@ -52,32 +56,41 @@ class EvaluatedResults:
         while True:
             try:
                 await self.store_all()
-            except (DatabaseUnavailable, CacheError) as error:
+            except (DatabaseUnavailable, OSError) as error:
                 _log.warning("evaluated results not stored yet", detail=str(error))
             await asyncio.sleep(_INTERVAL_S)
 
-    async def store_all(self) -> int:
-        """Store the results of all files. A file without a valid result is renamed. Return the number of files."""
-        files = await asyncio.to_thread(lambda: sorted(self._folder.glob("*.json")))
-        for file in files:
+    async def store_all(self) -> None:
+        """Store the results of all files. A file without a valid result is renamed.
+
+        Raises:
+            DatabaseUnavailable: The database cannot be reached.
+            OSError: A file cannot be removed or renamed.
+        """
+        for file in await asyncio.to_thread(lambda: sorted(self._folder.glob("*.json"))):
             try:
                 kept = json.loads(await asyncio.to_thread(file.read_bytes))
                 result = await new_result(str(kept["result"]["id"]), kept["result"])
                 await self._store_pages(result.page_ids)
                 await self._store(kept, result, at=datetime.fromtimestamp(file.stat().st_mtime, UTC))
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
+            except (CacheError, OSError) as error:
+                _log.warning("evaluated result not stored yet", file=file.name, detail=str(error))
+            except _INVALID as error:
                 _log.warning("evaluated result rejected", file=file.name, detail=f"{type(error).__name__}: {error}")
-                await asyncio.to_thread(file.rename, file.with_suffix(_REJECTED))
-                continue
-            await asyncio.to_thread(file.unlink, missing_ok=True)
-        return len(files)
+                with suppress(FileNotFoundError):  # another process of the service has renamed it
+                    await asyncio.to_thread(file.rename, file.with_suffix(_REJECTED))
+            else:
+                await asyncio.to_thread(file.unlink, missing_ok=True)
 
     async def _store_pages(self, page_ids: tuple[str, ...]) -> None:
-        """Add the captures to the index. Their bodies are in the same store."""
+        """Add the captures to the index, except those whose record is lost. Their bodies are in the same store."""
         for page_id in page_ids:
             record = self._captures / f"{Path(page_id).name}.json"
-            if await asyncio.to_thread(record.is_file):
-                await self._index.restore(capture_from_bytes(await asyncio.to_thread(record.read_bytes)))
+            try:
+                capture = capture_from_bytes(await asyncio.to_thread(record.read_bytes))
+            except (FileNotFoundError, IndexFailed):
+                continue
+            await self._index.restore(capture)
 
     async def _store(self, kept: Mapping[str, Any], result: NewResult, *, at: datetime) -> None:
         async with self._database.begin() as connection:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,9 +41,9 @@ async def test_results_are_stored_once_with_their_pages(rig: Rig, database: Data
     again = tmp_path / "again.json"
     again.write_bytes(file.read_bytes())
 
-    assert await evaluated(database, tmp_path).store_all() == 1
+    await evaluated(database, tmp_path).store_all()
     again.rename(file)
-    assert await evaluated(database, tmp_path).store_all() == 1
+    await evaluated(database, tmp_path).store_all()
 
     assert not list((tmp_path / EVALUATED).iterdir())
     async with database.begin() as connection:
@@ -52,9 +54,32 @@ async def test_results_are_stored_once_with_their_pages(rig: Rig, database: Data
     assert await PostgresCaptureIndex(database).get(capture.id) == capture
 
 
-async def test_file_that_is_no_result_is_set_aside(database: Database, tmp_path: Path):
-    (tmp_path / EVALUATED).mkdir()
-    for name, text in (("a.json", "{"), ("b.json", '{"result": 1}')):
-        (tmp_path / EVALUATED / name).write_text(text)
+async def test_file_that_cannot_be_stored_is_set_aside_and_the_next_one_is_stored(
+    rig: Rig, database: Database, tmp_path: Path
+):
+    [job_id] = await rig.submit("It is 88 m high.")
+    answer = Answer(name="answer_1.md", text="It is 88 m high.")
+    place = AnswerFolder(out=tmp_path / "out", agent="otter", task_id="tower", answer_name=answer.name)
+
+    job = await rig.job(job_id)
+
+    def keep(id: str, text: str = answer.text, page_id: str = "", **changes: Any) -> None:
+        result = result_json(job, answer, id) | {"pages": [{"url": URL, "page_id": page_id or None}]} | changes
+        keep_for_service(tmp_path, place, replace(answer, text=text), "lexical", result)
+
+    keep("nul", text="a\0b", answer_sha256="f" * 64)
+    keep("score", score={"value": None, "low": {}, "high": 1})
+    keep("final", final_score=10**400)
+    (tmp_path / "captures").mkdir()
+    (tmp_path / "captures" / "page_damaged.json").write_text("{")
+    for name, text in (("a", "{"), ("b", '{"result": 1}'), ("deep", "[" * 100_000)):
+        (tmp_path / EVALUATED / f"{name}.json").write_text(text)
+    (tmp_path / EVALUATED / "folder.json").mkdir()
+    keep("zz_good", page_id="page_damaged")
     await evaluated(database, tmp_path).store_all()
-    assert sorted(path.name for path in (tmp_path / EVALUATED).iterdir()) == ["a.rejected", "b.rejected"]
+
+    left = sorted(path.name for path in (tmp_path / EVALUATED).iterdir())
+    rejected = ["a", "b", "deep", "final", "nul", "score"]
+    assert left == sorted([*(f"{name}.rejected" for name in rejected), "folder.json"])
+    async with database.begin() as connection:
+        assert await get_result(connection, "zz_good", owner="local") is not None
