@@ -13,6 +13,7 @@ from answers.submission import MAX_UNIQUE_URLS, Submission
 from app.api.problems import Problem
 from app.api.request_fields import FETCHABLE_URL
 from app.service import Service
+from app.storage.idempotency import IdempotencyKey
 from cache.sources.supplied import SUPPLIED_BY_AGENT, SuppliedRejected, observe_supplied, store_observed, supplied_pages
 from cache.sources.uploads import UploadedPage
 from cache.urls import MAX_URL_CHARS
@@ -53,13 +54,20 @@ Evidence: TypeAlias = Annotated[
 ]
 
 
-async def with_stored_evidence(service: Service, owner: str, submissions: Sequence[Submission]) -> list[Submission]:
+async def with_stored_evidence(
+    service: Service, owner: str, submissions: Sequence[Submission], key: IdempotencyKey | None
+) -> list[Submission]:
     """Store the supplied pages of all answers, and return the submissions with the captures.
+
+    Nothing is stored for a repeated ``key``.
 
     Raises:
         Problem: A page cannot be used. Nothing was stored.
+        KeyInProgress, KeyReused: The idempotency key cannot be used. Nothing was stored.
     """
     if not any(answer.evidence for submission in submissions for answer in submission.answers):
+        return list(submissions)
+    if key is not None and await service.intake.is_repeated(key):
         return list(submissions)
     try:
         pages = await asyncio.to_thread(lambda: dict(_pages(service, submissions)))

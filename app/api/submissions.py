@@ -111,9 +111,9 @@ async def create_submission(
     # For a short submission, a thread costs more than the work.
     submission, key = checked() if _is_short(body) else await asyncio.to_thread(checked)
     await check_tasks_exist(service, [submission])
-    [submission] = await with_stored_evidence(service, caller.owner, [submission])
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     webhook = None if body.webhook_url is None else new_webhook(service, caller, body.webhook_url)
+    [submission] = await with_stored_evidence(service, caller.owner, [submission], key)
 
     def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
         added = {} if webhook is None else {"webhook": {"id": webhook.id, "url": webhook.url}}
@@ -177,7 +177,7 @@ async def submit_archive(
     await check_tasks_exist(service, submissions)
     fields = f"{digest} {model} {priority} {budget_usd} {evidence_policy}"
     key = key_of_request(caller.owner, idempotency_key, "archive", fields.encode())
-    submissions = await with_stored_evidence(service, caller.owner, submissions)
+    submissions = await with_stored_evidence(service, caller.owner, submissions, key)
     options = JobOptions(priority=priority, budget_usd=budget_usd)
     return await service.intake.accept(submissions, owner=caller.owner, respond=receipts_json, key=key, options=options)
 

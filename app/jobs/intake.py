@@ -217,6 +217,16 @@ class Intake:
         needs_transaction = key is not None or len(statements) > 1 or webhook is not None
         return await self._store(insert, len(answers), response, key, now=now, needs_transaction=needs_transaction)
 
+    async def is_repeated(self, key: IdempotencyKey) -> bool:
+        """Return whether a request with this key was accepted, so that ``accept`` will only return its response.
+
+        Raises:
+            KeyInProgress, KeyReused: The idempotency key cannot be used.
+            DatabaseUnavailable: The key cannot be looked up.
+        """
+        async with self._database.pooled_connection() as connection, connection.transaction():
+            return await find_response(connection, key) is not None
+
     async def judge_again(
         self,
         again: JudgeAgain,

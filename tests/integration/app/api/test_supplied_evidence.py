@@ -186,6 +186,26 @@ async def test_invalid_folder_of_an_archive_is_refused(api: httpx.AsyncClient, f
     assert (await api.get("/v1/submissions")).json()["items"] == []
 
 
+async def test_repeated_request_stores_no_page_again(api: httpx.AsyncClient):
+    answers = [{"name": "answer_1", "text": TEXT, "evidence": [{"url": URL, "text": PAGE}]}]
+    body = {"agent": "demo", "task_id": "capital", "answers": answers}
+    files = {"demo/capital/answer_1.md": TEXT, f"{FOLDER}/index.json": INDEX, f"{FOLDER}/france.html": HTML}
+    upload = {"file": archive(**files)}
+
+    async def stored() -> int:
+        pages = (await api.get("/v1/pages", params={"limit": 100})).json()["items"]
+        return sum(page["source"] == "supplied" for page in pages)
+
+    for pages in (1, 1):
+        assert (await api.post("/v1/submissions", json=body, headers={"Idempotency-Key": "a"})).status_code == 202
+        assert await stored() == pages
+    reused = await api.post("/v1/submissions", json=body | {"priority": 1}, headers={"Idempotency-Key": "a"})
+    assert (reused.status_code, await stored()) == (422, 1)
+    for pages in (2, 2):
+        sent = await api.post("/v1/submissions/archive", files=upload, headers={"Idempotency-Key": "b"})
+        assert (sent.status_code, await stored()) == (202, pages)
+
+
 async def test_task_can_forbid_supplied_pages(open_api: OpenApi, judges: Any):
     path = judges / "capital.py"
     path.write_text(path.read_text().replace('version="3"', 'version="3", supplied_evidence="captured"'))
