@@ -526,9 +526,7 @@ class AnswerPages:
             with suppress(CacheError):
                 texts = [(await self._pages.evidence(each)).text for each in (used, other)]
                 share = await run_cpu_bound(lambda: round(common_5grams(*texts), 4), *texts)
-        copied = page_json(other)
-        names = ("page_id", "outcome", "sha256", "captured_at", "detail", "source", "provenance")
-        return {"other_copy": {name: copied[name] for name in names} | {"common_5grams": share}}
+        return {"other_copy": page_json(other) | {"common_5grams": share}}
 
     def _preferred(self, url: str) -> Capture | None:
         """Return the supplied page that is used in any case, also if it is no evidence."""

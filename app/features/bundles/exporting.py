@@ -29,6 +29,7 @@ from app.features.bundles.archive import (
     new_bundle,
     script_paths,
 )
+from app.features.bundles.verification import pages_of
 from app.observability.logs import Redactor
 from app.storage.database import Database
 from app.storage.overrides import Override, overrides_of
@@ -211,10 +212,8 @@ class _Export:
         await self._put_script(script_sha256_of(result))
         if self._content:
             await self._put_call_log(result)
-        for page in result.get("pages") or []:
-            page_id = page.get("page_id")
-            if isinstance(page_id, str) and NAME_PATTERN.fullmatch(page_id):
-                await self._put_page(page_id)
+        for page in pages_of(result, copies=True):
+            await self._put_page(page["page_id"])
         self.results.append(
             BundledResult(
                 result_id=source.id,

@@ -38,7 +38,7 @@ from app.features.bundles.verification import (
     MALFORMED,
     CheckedResult,
     Report,
-    pages_by_id,
+    pages_of,
     read_capture,
     read_result,
     verify_open,
@@ -400,7 +400,8 @@ class _Replay:
         missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
         captures: dict[str, Capture] = {}
-        for page_id in pages_by_id(recorded):
+        for page in pages_of(recorded):
+            page_id = page["page_id"]
             if f"captures/{page_id}.json" in self._bundle:
                 capture = read_capture(self._bundle, page_id)
                 index.record_sync(capture)
@@ -449,8 +450,7 @@ class _Replay:
 
 def _supplied_pages(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> AnswerPages | None:
     """Return the pages of an answer that was judged on supplied ones: these, and the recorded captures."""
-    listed = pages_by_id(recorded).items()
-    supplied = [replayed.captures[page_id] for page_id, page in listed if page.get("source") == CaptureSource.SUPPLIED]
+    supplied = [capture for capture in replayed.captures.values() if capture.source is CaptureSource.SUPPLIED]
     if not supplied:
         return None
     pages, owner = replayed.runtime.pages, _owner_of_pages(recorded)
@@ -476,5 +476,5 @@ def _log_path(recorded: Mapping[str, Any]) -> str:
 
 def _owner_of_pages(recorded: Mapping[str, Any]) -> str | None:
     """Return the owner whose own captures a result used; None if all of its captures are shared."""
-    owners = [page.get("owner") for page in pages_by_id(recorded).values()]
+    owners = (page.get("owner") for page in pages_of(recorded))
     return next((owner for owner in owners if isinstance(owner, str)), None)

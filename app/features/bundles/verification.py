@@ -250,11 +250,11 @@ class _ResultCheck:
     def _page_differences(self, result: Mapping[str, Any]) -> list[ReplayDifference]:
         """Check the capture records, and that every body that the result names is in the bundle."""
         differences: list[ReplayDifference] = []
-        for page_id, page in pages_by_id(result).items():
-            path = _capture_path(page_id)
+        for page in pages_of(result, copies=True):
+            path = _capture_path(page["page_id"])
             if not self._find(path, differences):
                 continue
-            capture = read_capture(self._bundle, page_id)
+            capture = read_capture(self._bundle, page["page_id"])
             for name, value in page_json(capture).items():
                 if value != page.get(name) and (name in page or name != "kind"):  # earlier results have no kind
                     where = f"{name} in {path}"
@@ -362,16 +362,17 @@ def read_capture(bundle: BundleReader, page_id: str) -> Capture:
     return capture
 
 
-def pages_by_id(result: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the pages of a result. Pages without a valid id have no files in a bundle."""
+def pages_of(result: Mapping[str, Any], *, copies: bool = False) -> list[Mapping[str, Any]]:
+    """Return the pages of a result, and with ``copies`` also the copies that the judge was not shown.
+
+    Pages without a valid id have no files in a bundle.
+    """
     pages = result.get("pages")
-    return {
-        page["page_id"]: page
-        for page in (pages if isinstance(pages, list) else [])
-        if isinstance(page, Mapping)
-        and isinstance(page.get("page_id"), str)
-        and NAME_PATTERN.fullmatch(page["page_id"])
-    }
+    listed = [page for page in (pages if isinstance(pages, list) else []) if isinstance(page, Mapping)]
+    if copies:
+        listed += [copy for page in listed if isinstance(copy := page.get("other_copy"), Mapping)]
+    ids = (page.get("page_id") for page in listed)
+    return [page for page, id in zip(listed, ids, strict=True) if isinstance(id, str) and NAME_PATTERN.fullmatch(id)]
 
 
 def _log_differences(result: Mapping[str, Any], log: ParsedCallLog) -> Iterator[ReplayDifference]:

@@ -140,6 +140,28 @@ async def test_replay_uses_supplied_pages_and_the_forbidden_sources_of_the_servi
     await check_replay((await world.bundle())[0], world)
 
 
+async def test_copy_that_the_judge_was_not_shown_is_exported_and_verified(tmp_path: Path):
+    world = InMemoryJudging(tmp_path, model(), capturer=PagesWithBodies({LAMPS: PAGES[LAMPS]}))
+    records = [("0", {"url": MUSEUM, "text": PAGES[MUSEUM]}), ("1", {"url": LAMPS, "text": "The lamps are red."})]
+    world.supplied = await store_supplied(
+        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)), world.pages, owner=None
+    )
+    result = await world.judge()
+    copies = {page["url"]: page["other_copy"] for page in result["pages"] if "other_copy" in page}
+    assert {url: (copy["source"], copy["outcome"]) for url, copy in copies.items()} == {
+        MUSEUM: ("web", "http_error"),
+        LAMPS: ("supplied", "ok"),
+    }
+    bundle, _ = await world.bundle()
+    assert {f"captures/{copy['page_id']}.json" for copy in copies.values()} <= payload(bundle).keys()
+    await check_replay(bundle, world)
+
+    path = f"results/{world.results[0].id}.json"
+    text = read_member(bundle, path).replace(copies[LAMPS]["sha256"].encode(), b"0" * 64)
+    forged = verify(rebuilt(bundle, tmp_path / "other.zip", {path: text}))
+    assert f"sha256 in captures/{copies[LAMPS]['page_id']}.json" in (forged.first_problem or "")
+
+
 async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
     other = JUDGE.replace("The lamp is green", "The lamp is red").encode()
