@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rubrics.tree import RubricNode, Strategy, leaves_below, walk
 
@@ -52,7 +52,7 @@ class Rubric:
         if not node.id or node.id in self._nodes:
             raise InvalidNode(f"node id {node.id!r} is {'already in use' if node.id else 'empty'}")
         _check_values(node)
-        _check_penalty(node, self.path_to(parent))
+        check_penalty(node, self.path_to(parent))
         if parent.claim is not None or parent.check is not None:
             raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is a leaf with a claim or a check")
         if parent.critical and not node.critical:
@@ -124,11 +124,7 @@ class Rubric:
             if required in path or node in self.path_to(required):
                 raise InvalidNode(f"node {node.id!r} requires {node_id!r}, and one of the two contains the other")
             if any(each.weight < 0 for each in (*path, *self.path_to(required))):
-                raise InvalidNode(
-                    f"node {node.id!r} requires {node_id!r}, and one of the two is part of a penalty: a penalty is "
-                    "judged in any case; remove the prerequisite",
-                    node.id,
-                )
+                raise InvalidNode(required_penalty(node.id, node_id), node.id)
 
 
 def _check_values(node: RubricNode) -> None:
@@ -148,8 +144,23 @@ def critical_penalty(node_id: str, weight: float) -> str:
     )
 
 
-def _check_penalty(node: RubricNode, above: list[RubricNode]) -> None:
-    """Check that no penalty is combined with a gate, so that scores stay monotone in every leaf."""
+def required_penalty(node_id: str, required: str) -> str:
+    """Return the error message for a prerequisite that is part of a penalty, or of a part of one."""
+    return (
+        f"node {node_id!r} requires {required!r}, and one of the two is part of a penalty: a penalty is judged in any "
+        "case; remove the prerequisite"
+    )
+
+
+def check_penalty(node: RubricNode, above: Sequence[RubricNode]) -> None:
+    """Check that no penalty is combined with a gate, so that scores stay monotone in every leaf.
+
+    ``above`` are the nodes from the root down to the parent.
+
+    Raises:
+        InvalidNode: The node is a penalty, or part of one, and it is critical, a step of a sequence, or a penalty
+            inside another one.
+    """
     penalty = next((each for each in (*above, node) if each.weight < 0), None)
     if penalty is None:
         return

@@ -43,7 +43,8 @@ from judges.yaml_tasks.expressions import (
 )
 from judges.yaml_tasks.model import ExtractedField, TaskFile, read_task
 from rubrics.gating import wait_cycle
-from rubrics.rubric import InvalidNode, Rubric, RubricError
+from rubrics.rubric import ROOT_ID, InvalidNode, Rubric, RubricError, check_penalty, required_penalty
+from rubrics.tree import RubricNode, Strategy
 
 _LONG_WORK: Final = 1_000_000
 """Characters of expressions times characters of values: ``find(gauges, 'name', best)`` takes 20 ns for each."""
@@ -266,7 +267,7 @@ def _check_tree(compiled: CompiledTask, name: str) -> None:
         raise InvalidTask(name, [compiled.problem(first, message, "requires")])
 
 
-def _is_at(pattern: tuple[str, ...], steps: list[str]) -> bool:
+def _is_at(pattern: tuple[str, ...], steps: Sequence[str]) -> bool:
     return len(pattern) == len(steps) and all(one in ("*", other) for one, other in zip(pattern, steps, strict=True))
 
 
@@ -333,7 +334,8 @@ class _Place:
     """Place of a node during compilation.
 
     ``path`` is the place in the file, ``steps`` the id with ``*`` for every item, ``scope`` the names that expressions
-    may use, ``gated`` whether the parent makes it critical, and ``items`` how many nodes it can become.
+    may use, ``gated`` whether the parent makes it critical, and ``items`` how many nodes it can become. ``above`` are
+    the nodes from the root down to the parent, without their contents.
     """
 
     path: Path
@@ -341,6 +343,7 @@ class _Place:
     scope: Scope
     gated: bool = False
     items: int = 1
+    above: tuple[RubricNode, ...]
 
 
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -355,6 +358,7 @@ class _Compiler:
         self.expression_chars = 0
         self._requires: list[tuple[_Place, list[str], _Required]] = []
         self._invalid_names: set[str] = set()
+        self._penalties: list[tuple[str, ...]] = []
         self.problems: list[Problem] = []
         self.constants: list[str | float] = []
         self.names_read: set[str] = set()
@@ -362,7 +366,8 @@ class _Compiler:
         self.places: dict[tuple[str, ...], Path] = {}
 
     def root(self, root: model.Root, scope: Scope) -> Callable[[Values], list[_Planned]]:
-        place = _Place(path=("rubric",), steps=(), scope=scope, gated=root.all_or_nothing)
+        above = RubricNode(id=ROOT_ID, desc="", strategy=root.strategy)
+        place = _Place(path=("rubric",), steps=(), scope=scope, gated=root.all_or_nothing, above=(above,))
         bind, inner = self._let(root.let, place)
         plans = self._children(root, inner)
         for node, names, required in self._requires:
@@ -385,8 +390,7 @@ class _Compiler:
         return [(id, self._node(child, self._below(place, (group.key, id), id))) for id, child in children.items()]
 
     def _below(self, place: _Place, keys: Path, id: str, **changes: Any) -> _Place:
-        fields = {"scope": place.scope, "gated": place.gated, "items": place.items, **changes}
-        return _Place(path=(*place.path, *keys), steps=(*place.steps, id), **fields)
+        return replace(place, path=(*place.path, *keys), steps=(*place.steps, id), **changes)
 
     def _node(self, node: model.Node, place: _Place) -> _Plan:
         if place.gated and node.critical is False:
@@ -398,6 +402,7 @@ class _Compiler:
         required: _Required = []
         self._requires.append((place, requires, required))
         self.places[place.steps] = place.path
+        place = self._above_children(node, place, critical=critical)
         plan: _Plan
         match node:
             case model.Leaf():
@@ -418,6 +423,20 @@ class _Compiler:
             return None if planned is None else replace(planned, required=required)
 
         return plan_if_applicable
+
+    def _above_children(self, node: model.Node, place: _Place, *, critical: bool) -> _Place:
+        """Check that a penalty is not combined with a gate. Return the place with the node above its children."""
+        declared = RubricNode(id="/".join(place.steps), desc="", critical=critical, weight=node.weight)
+        if isinstance(node, model.Group | model.ForEach):
+            declared.strategy = node.strategy if isinstance(node, model.Group) else Strategy(node.order)
+        try:
+            check_penalty(declared, place.above)
+        except InvalidNode as error:
+            if all(str(error) != problem.message for problem in self.problems):  # one for all children of a penalty
+                self._problem(place.path, str(error))
+        if node.weight < 0:
+            self._penalties.append(place.steps)
+        return replace(place, above=(*place.above, declared))
 
     def _leaf(
         self,
@@ -624,14 +643,7 @@ class _Compiler:
                 known[name] = _sample(expression.type, name) if is_sample else expression.evaluate(known)
             return known
 
-        inner = _Place(
-            path=place.path,
-            steps=place.steps,
-            scope=scope,
-            gated=place.gated if gated is None else gated,
-            items=place.items,
-        )
-        return bind, inner
+        return bind, replace(place, scope=scope, gated=place.gated if gated is None else gated)
 
     def _described(
         self, node: model.Group | model.ForEach | model.Graded, place: _Place
@@ -659,9 +671,14 @@ class _Compiler:
             message = f"{name!r} contains this node, so they would wait for each other; remove it"
         elif found[: len(steps)] == list(steps):
             message = f"{name!r} is inside this node, so they would wait for each other; remove it"
+        elif self._in_penalty(steps) or self._in_penalty(found):
+            message = required_penalty("/".join(steps), name)
         if message is not None:
             self._problem((*place.path, "requires", number), message)
         return levels, name
+
+    def _in_penalty(self, steps: Sequence[str]) -> bool:
+        return any(_is_at(penalty, steps[: len(penalty)]) for penalty in self._penalties)
 
     def _count_leaves(self, place: _Place) -> None:
         before = self.leaves

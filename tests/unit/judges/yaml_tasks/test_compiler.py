@@ -330,6 +330,32 @@ def test_error_has_file_line_column_and_what_would_be_right(rubric: str, place: 
     assert message in line
 
 
+def test_penalties_that_are_combined_with_gates_are_reported_with_the_other_problems() -> None:
+    lines = problems(
+        """
+parallel:
+  a: {check: given(note), weight: -5, critical: true}
+  b: {claim: "It is {titel}"}
+  c: {weight: -1, all_or_nothing: true, parallel: {x: {check: given(note)}, y: {check: given(day)}}}
+  d: {sequential: {x: {check: given(note)}, y: {check: given(day), weight: -2}}}
+  e: {for_each: gauges, weight: -1, each: {check: given(item.name), weight: -3}}
+  f: {claim: "{note}", requires: [e]}
+  g: {weight: -1, parallel: {x: {claim: "{note}", requires: [b]}, z: {check: given(note)}}}
+"""
+    )
+    expected = [
+        "10:5: node 'a': a penalty (weight -5) cannot be critical",
+        "11:24: no field 'titel'",
+        "12:54: node 'c': a penalty (weight -1) cannot be critical",
+        "13:47: node 'd/y': a penalty (weight -2) cannot be a step of the sequence 'd'",
+        "14:39: node 'e/*': it is inside the penalty 'e'",
+        "15:37: node 'f' requires 'e', and one of the two is part of a penalty",
+        "16:64: node 'g/x' requires 'b', and one of the two is part of a penalty",
+    ]
+    for line, wanted in zip(lines, expected, strict=True):
+        assert line.startswith(f"t.yaml:{wanted}")
+
+
 @pytest.mark.parametrize("text", ["- 1\n", "hello\n"])
 def test_file_that_is_no_mapping_is_an_error(text: str) -> None:
     with pytest.raises(
