@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -242,7 +241,6 @@ def _utf8(text: str) -> bytes:
 _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
-_MAX_DENIALS = 1000
 EVIDENCE_CACHE_BYTES = 8 * 1024 * 1024
 _KEPT_LOOKUPS = 4096
 
@@ -304,7 +302,7 @@ class PageCache:
             index: Index of the captures.
             clock: Returns the current time.
             new_id: Returns a new capture id.
-            failure_ttl_s: Time in seconds for which a failed attempt is reused.
+            failure_ttl_s: Time in seconds for which a failed attempt is reused, unless it is older than this instance.
             max_age_s: Maximum age of reused evidence in seconds (None: unlimited).
             evidence_cache_bytes: Maximum size of loaded evidence in memory.
             locks: Capture locks, shared by all processes that use the index.
@@ -331,8 +329,7 @@ class PageCache:
         self._evidence_cache: LRUCache[str, Evidence] = LRUCache(evidence_cache_bytes)
         self._found: LRUCache[tuple[str, str | None], tuple[float, Capture]] = LRUCache(_KEPT_LOOKUPS)
         """Captures that were looked up last, with the time (monotonic) of the lookup. Each counts as one byte."""
-        self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
-        """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
+        self._opened_at = clock()
 
     async def get(
         self,
@@ -577,12 +574,11 @@ class PageCache:
         return newest if is_new else None
 
     def _is_fresh(self, known: Capture) -> bool:
-        if known.outcome is CaptureOutcome.EGRESS_DENIED and known.id not in self._own_denials:
-            return False  # denied with the settings of another run, which may differ
         age = self._clock() - known.captured_at
         if known.is_evidence:
             return self._max_age is None or age <= self._max_age
-        return age <= self._failure_ttl
+        # A run after a failed one opens the pages again: a person has repaired something in between.
+        return known.captured_at >= self._opened_at and age <= self._failure_ttl
 
     async def _capture(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
         try:
@@ -593,8 +589,6 @@ class PageCache:
     async def _captured(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
         observation = await self._observe(url)
         capture = await self._recorder.store(url, key, observation, owner=owner)
-        if capture.outcome is CaptureOutcome.EGRESS_DENIED:
-            self._own_denials.append(capture.id)
         if self._archive is None or capture.is_evidence:
             return capture
         stored = await self._index.find(key, owner)

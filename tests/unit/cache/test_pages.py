@@ -88,6 +88,14 @@ async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     assert len(capturer.captured_urls) == 2
 
 
+async def test_next_run_tries_a_failed_page_at_once() -> None:
+    clock, blobs, index = Clock(), BlobStore.open("memory://"), MemoryIndex()
+    capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.TIMEOUT if nth == 0 else CaptureOutcome.OK)
+    assert not (await PageCache(capturer, blobs, index, clock=clock).get(URL)).is_evidence
+    clock.advance(1)
+    assert (await PageCache(capturer, blobs, index, clock=clock).get(URL)).is_evidence
+
+
 async def test_refresh_captures_again_and_a_failure_keeps_the_earlier_evidence() -> None:
     clock = Clock()
     outcomes = [CaptureOutcome.OK, CaptureOutcome.OK, CaptureOutcome.BLOCKED]
