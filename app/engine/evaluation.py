@@ -318,7 +318,9 @@ async def _evaluate(
     judged = await judge_in_folder(folder, judge, lambda error: _failure(error, runtime))
     failure, result = judged.failure, judged.result
     if result is None:
-        error = f"{failure.message}\n{failure.traceback}".rstrip()
+        message, details = failure.message, failure.traceback
+        # The problems of a task in YAML begin with the one in the message.
+        error = details if details.startswith(message) else f"{message}\n{details}".rstrip()
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, failure.code), error=error)
     if is_kept:
         data_dir, model = runtime.settings.data_dir, runtime.settings.model
