@@ -393,10 +393,17 @@ def _loss_lines(evaluated: Mapping[str, Sequence[AnswerEvaluation]]) -> list[str
         for leaf in tree.leaves:
             lost = effects[leaf.key].lost[0]
             if leaf.state in BAD_STATES and lost >= _LEAST_LOSS:
-                said = shorten(str(leaf.fields.get("claim") or leaf.desc or leaf.name), _MAX_CLAIM_CHARS)
+                said = leaf.fields.get("claim") or ("" if leaf.desc == leaf.name else leaf.desc)
+                if leaf.fields.get("check") is not None:
+                    said = "  ".join(filter(None, (said, leaf.fields.get("reasoning"))))
                 place = f"{one.planned.folder.agent} {one.planned.folder.task_id} {leaf.id}"
-                urls = leaf.fields.get("sources") or ()
-                losses.append((lost, "  ".join(["", f"-{lost:.2f}", *map(escape, (place, said, *urls[:2]))])))
+                parts = (
+                    f"-{lost:.2f}",
+                    place,
+                    shorten(said, _MAX_CLAIM_CHARS),
+                    *(leaf.fields.get("sources") or ())[:2],
+                )
+                losses.append((lost, f"  {escape('  '.join(filter(None, parts)))}"))
     if not losses:
         return []
     return ["largest losses:", *(line for _, line in sorted(losses, key=lambda each: -each[0])[:_MAX_LOSSES])]

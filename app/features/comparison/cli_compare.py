@@ -86,11 +86,11 @@ def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> 
         )
     ]
     test = score["sign_flip"]
-    if test is not None:
+    if test is not None and score["verdict"] != "too_few_tasks":
         lines.append(f"p: {test['method']}{', Holm correction' if corrected else ''}")
-    if score["bootstrap"] is not None:
-        lines.append(f"bootstrap: {interval_text(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
-    lines += [f"warning: {warning}" for warning in score["warnings"]]
+        if score["bootstrap"] is not None:
+            lines.append(f"bootstrap: {interval_text(score['bootstrap'], sign='+')} ({score['bootstrap']['method']})")
+        lines += [f"warning: {warning}" for warning in score["warnings"]]
     if score["certain"] < score["tasks"]:
         lines.append(f"open: {score['tasks'] - score['certain']} of {score['tasks']} tasks are not completely judged")
     if score["smallest_detectable_difference"] is not None:
