@@ -292,7 +292,7 @@ def run(arguments: list[str] | None = None) -> None:
         if ending is None or INTERRUPTION.signal_number is not None:
             raise  # errors of a command that is being interrupted are not printed
         hints = (_similar_file(sys.argv[1:] if arguments is None else arguments, ending.message), ending.hint)
-        print_error(ending.message, "\n".join(filter(None, hints)))
+        print_error(ending.message, "\n".join(dict.fromkeys(filter(None, hints))))
         raise SystemExit(ending.code) from None
 
 

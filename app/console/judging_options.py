@@ -161,7 +161,8 @@ def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
 
 def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
-        return f"The folder {root} does not exist. Set another one with --answers."
+        problem = "is a file" if root.exists() else "does not exist"
+        return f"The folder {root} {problem}. Set another one with --answers: it contains {agent}/<task>/answer_<k>.md."
     if not (root / agent).is_dir():
         agents = [name for name in _folders(root) if any((root / name).glob("*/answer_*.md"))]
         if not agents:
