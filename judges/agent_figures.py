@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
 from statistics import fmean, pstdev
 from typing import Any, TypeAlias
 
-from judges.analysis.statistics.headline import Figure, Trial, headline
+from judges.analysis.statistics.headline import Figure, Trial, headline, interval_between
 from judges.analysis.statistics.intervals import LEVEL, Interval
 from judges.errors import installed
 from rubrics.scoring import Score, bounded_score, is_success
@@ -417,6 +417,26 @@ def trial_of(outcome: AnswerOutcome) -> Trial | None:
         if score is None
         else Trial(task_id=outcome.task_id, run=outcome.answer_name, low=score.low, high=score.high)
     )
+
+
+def mean_over_tasks(scores: Sequence[Score]) -> Score:
+    """Return the mean of the scores of tasks."""
+    return bounded_score(fmean(score.low for score in scores), fmean(score.high for score in scores))
+
+
+def interval_over_tasks(scores: Sequence[Score]) -> Interval | None:
+    """Return the 95 % interval of the mean of the scores of tasks; None without the extra ``statistics``.
+
+    The first call imports scipy. Each takes up to 25 ms, and a repeated one no time.
+    """
+    if not installed("statistics"):
+        return None
+    return _interval(tuple(score.low for score in scores), tuple(score.high for score in scores))
+
+
+@lru_cache(maxsize=2000)
+def _interval(lows: Sequence[float], highs: Sequence[float]) -> Interval:
+    return interval_between(lows, highs)
 
 
 def interval_json(interval: Interval | None) -> Mapping[str, Any] | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import httpx
@@ -37,7 +37,7 @@ class Api:
             timeout=None,  # noqa: S113 - ``request`` has its own timeout, and event streams can be idle for any time
         )
 
-    async def get(self, path: str, **params: str | int | None) -> Any:
+    async def get(self, path: str, **params: str | int | Sequence[str] | None) -> Any:
         """Return the JSON at ``path``."""
         return wire.read_json(await self.request("GET", path, params=wire.given(**params)))
 

@@ -23,15 +23,20 @@ class TrendPoint:
     value: float
 
 
-def interval_bar(low: float, high: float, value: float | None = None, *, label: str = "") -> Markup:
-    """Draw a range on a scale from 0 to 1, with a mark at ``value``."""
-    left, right = low * _WIDTH, high * _WIDTH
-    words = escape(label or f"{points(low)} to {points(high)}")
-    mark = (
-        ""
-        if value is None
-        else f'<rect class="bar-mark" x="{value * _WIDTH - 1.5:.1f}" y="0" width="3" height="14" rx="1"/>'
+def interval_bar(score: Mapping[str, float], interval: Mapping[str, float] | None = None, *, label: str = "") -> Markup:
+    """Draw a score on a scale from 0 to 1: a mark, and behind it the 95 % ``interval`` if there is one.
+
+    An open score without an interval is drawn as the range of its bounds.
+    """
+    around = interval or score
+    words = escape(
+        label or f"{'95 % interval ' if interval else ''}{points(around['low'])} to {points(around['high'])}"
     )
+    mark = ""
+    if interval or score["value"] is not None:
+        left, width = score["low"] * _WIDTH - 1.5, (score["high"] - score["low"]) * _WIDTH + 3
+        mark = f'<rect class="bar-mark" x="{left:.1f}" y="0" width="{width:.1f}" height="14" rx="1"/>'
+    left, right = around["low"] * _WIDTH, around["high"] * _WIDTH
     return Markup(  # noqa: S704 - generated numbers, and an escaped label
         f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{words}">'
         f'<rect class="bar-track" x="0" y="5" width="{_WIDTH}" height="4" rx="2"/>'

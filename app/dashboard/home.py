@@ -35,12 +35,14 @@ class MatrixRow:
 
     ``score`` and ``success`` are means with bounds (``value``, ``low``, ``high``) over the tasks that all rows have,
     because means over different tasks cannot be compared; None if there is no such task. ``mean_tasks`` counts them.
+    ``interval`` is that of ``score``.
     """
 
     agent: str
     run: str | None
     cells: Mapping[str, Mapping[str, Any]]
     score: Mapping[str, Any] | None
+    interval: Interval | None
     success: Mapping[str, Any] | None
     mean_tasks: int
     tasks: int
@@ -50,40 +52,43 @@ class MatrixRow:
     last_judged_at: str
 
 
-def matrix_rows(scores: Iterable[Mapping[str, Any]], tasks: Collection[str]) -> list[MatrixRow]:
-    """Return the rows of the shown ``tasks`` from the items of ``/v1/task-scores``, best first."""
-    by_run: dict[tuple[str, str | None, str], dict[str, Mapping[str, Any]]] = {}
+def matrix_rows(
+    scores: Iterable[Mapping[str, Any]], means: Iterable[Mapping[str, Any]], tasks: Collection[str]
+) -> list[MatrixRow]:
+    """Return the rows of the shown ``tasks``, best first, from the items of ``/v1/task-scores`` and ``mean-scores``."""
+    by_run: dict[_Run, dict[str, Mapping[str, Any]]] = {}
     for score in scores:
         if score["task_id"] in tasks:
-            by_run.setdefault((score["agent"], score["run"], score["judge"]), {})[score["task_id"]] = score
-    shared = set(tasks).intersection(*by_run.values())
-    rows = [_row(agent, run, judge, cells, shared) for (agent, run, judge), cells in by_run.items()]
+            by_run.setdefault(_run_of(score), {})[score["task_id"]] = score
+    mean_of = {_run_of(mean): mean for mean in means}
+    rows = [_row(run, cells, mean_of.get(run, {})) for run, cells in by_run.items()]
     return sorted(rows, key=lambda row: (-_low(row), row.agent, row.run or ""))
 
 
-def _row(
-    agent: str, run: str | None, judge: str, cells: Mapping[str, Mapping[str, Any]], shared: Collection[str]
-) -> MatrixRow:
-    compared = [cells[task] for task in sorted(shared)]
+_Run: TypeAlias = tuple[str, str | None, str]
+"""Agent, run and judge."""
+
+
+def _run_of(item: Mapping[str, Any]) -> _Run:
+    return item["agent"], item["run"], item["judge"]
+
+
+def _row(of: _Run, cells: Mapping[str, Mapping[str, Any]], mean: Mapping[str, Any]) -> MatrixRow:
+    agent, run, judge = of
     return MatrixRow(
         agent=agent,
         run=run,
         cells=cells,
-        score=_mean([cell["score"] for cell in compared]) if compared else None,
-        success=_mean([cell["success"] for cell in compared]) if compared else None,
-        mean_tasks=len(compared),
+        score=mean.get("score"),
+        interval=mean.get("interval"),
+        success=mean.get("success"),
+        mean_tasks=mean.get("tasks", 0),
         tasks=len(cells),
         answers=sum(cell["answers"] for cell in cells.values()),
         incomplete=sum(cell["incomplete"] for cell in cells.values()),
         judge=judge,
         last_judged_at=max(cell["last_judged_at"] for cell in cells.values()),
     )
-
-
-def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    low, high = fmean(score["low"] for score in scores), fmean(score["high"] for score in scores)
-    is_certain = all(score["value"] is not None for score in scores)
-    return {"value": low if is_certain else None, "low": low, "high": high}
 
 
 def _low(row: MatrixRow) -> float:
@@ -196,7 +201,9 @@ async def home(
     chosen = {"mix_judges": "true"} if mix_judges else {"judge": judge}
     known = sorted({score["task_id"] for score in scores})
     shown = [name for name in known if name in task] or known
-    rows = matrix_rows(scores, shown)
+    filters = {"judge": judge if len(judges) > 1 and not mix_judges else None}
+    means = await api.get("/v1/mean-scores", task_id=None if shown == known else shown, **filters)
+    rows = matrix_rows(scores, means["items"], shown)
     if format is Format.CSV:
         return await csv_file("agents", csv_header(shown), (csv_row(row, shown) for row in rows))
     mixed = mixed_judges_warning(rows)
@@ -257,15 +264,16 @@ async def agent(agent: NamePath, viewer: ViewerDep, cursor: IdQuery = None, form
         history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_CSV)
         header = (*_HISTORY_CSV, "score_low", "score_high")
         return await csv_file(agent, header, map(_csv_result, history))
-    scores, listed, failed = await asyncio.gather(
+    scores, means, listed, failed = await asyncio.gather(
         viewer.api.get("/v1/task-scores", agent=agent),
+        viewer.api.get("/v1/mean-scores", agent=agent),
         viewer.api.get(f"/v1/agents/{agent}/history", limit=_PER_PAGE, cursor=cursor),
         viewer.api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, agent=agent, status="failed", superseded="false"),
     )
     if not listed["items"] and not failed:
         raise NotFound(f"Agent {agent!r} has no judged answers")
     tasks = sorted({score["task_id"] for score in scores["items"]})
-    rows = sorted(matrix_rows(scores["items"], tasks), key=lambda row: row.last_judged_at, reverse=True)
+    rows = sorted(matrix_rows(scores["items"], means["items"], tasks), key=lambda row: row.last_judged_at, reverse=True)
     mixed = mixed_judges_warning(rows)
     return await viewer.page(
         "agent.html", title=agent, here="home", json=f"/v1/task-scores?agent={agent}",

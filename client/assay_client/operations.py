@@ -233,6 +233,12 @@ class Operations(Sender):
         """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
         return self._items("/v1/task-scores", given(task_id=task_id, agent=agent))
 
+    def list_mean_scores(
+        self, *, task_id: Sequence[str] | None = None, agent: str | None = None, judge: str | None = None
+    ) -> Iterator[types.MeanScoreOut]:
+        """List the mean score of each run of each agent by each judge over the tasks that all of them have."""
+        return self._items("/v1/mean-scores", given(task_id=task_id, agent=agent, judge=judge))
+
     def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
 
@@ -840,6 +846,12 @@ class AsyncOperations(AsyncSender):
     ) -> AsyncIterator[types.TaskScoreOut]:
         """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
         return self._items("/v1/task-scores", given(task_id=task_id, agent=agent))
+
+    def list_mean_scores(
+        self, *, task_id: Sequence[str] | None = None, agent: str | None = None, judge: str | None = None
+    ) -> AsyncIterator[types.MeanScoreOut]:
+        """List the mean score of each run of each agent by each judge over the tasks that all of them have."""
+        return self._items("/v1/mean-scores", given(task_id=task_id, agent=agent, judge=judge))
 
     async def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.

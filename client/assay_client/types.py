@@ -766,6 +766,18 @@ MaskReason: TypeAlias = Literal[
 """Why a reward is masked."""
 
 
+class MeanScoreOut(TypedDict):
+    """Means of one run of an agent by one judge over the tasks that all listed runs have; null without such a task."""
+
+    agent: str
+    run: str | None
+    judge: str
+    tasks: int
+    score: ScoreOut | None
+    interval: Interval | None
+    success: ScoreOut | None
+
+
 class MemberOutcome(TypedDict):
     """Verdict of one member of a jury on a claim and one of its sources."""
 

@@ -300,7 +300,7 @@ def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float],
         low=low,
         high=high,
         tasks=len(by_task),
-        interval=_between(lows, highs, weights=weights),
+        interval=interval_between(lows, highs, weights=weights),
         student=_both([intervals.mean_interval(values) for values in (lows, highs)]) if _are_equal(weights) else None,
         bootstrap=_both(_resampled(runs, bounds)) if resampled else None,
     )
@@ -327,8 +327,10 @@ def _weighted(values: Sequence[float], weights: Sequence[float]) -> float:
     return math.fsum(map(mul, values, weights)) / math.fsum(weights)
 
 
-def _between(lows: Sequence[float], highs: Sequence[float], *, weights: Sequence[float] | None = None) -> Interval:
-    """Return one interval that covers all possible scores of the open answers."""
+def interval_between(
+    lows: Sequence[float], highs: Sequence[float], *, weights: Sequence[float] | None = None
+) -> Interval:
+    """Return one interval of the mean that covers all possible scores of the open answers. Takes up to 25 ms."""
     first = bounded_mean(lows, weights=weights)
     last = first if highs == lows else bounded_mean(highs, weights=weights)
     return first.hull(last)
@@ -369,7 +371,7 @@ def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], fl
         [chance(len(task), sum(is_success(one.high) for one in task), k) for task in enough],
     ]
     low, high = (fmean(chances) for chances in bounds)
-    interval = _between(*bounds)
+    interval = interval_between(*bounds)
     return PassEstimate(
         k=k, value=low if low == high else None, low=low, high=high, tasks=len(enough), interval=interval
     )

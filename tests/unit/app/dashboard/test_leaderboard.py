@@ -26,25 +26,25 @@ def score(task: str, low: float, high: float | None = None, **changes: Any) -> d
     return item | changes
 
 
-def test_row_has_means_over_tasks_with_bounds():
-    [row] = matrix_rows([score("a", 1.0), score("b", 0.5, 0.75), score("c", 0.0)], ["a", "b"])
-    assert row.score == {"value": None, "low": 0.75, "high": 0.875}
-    assert (row.success or {})["value"] == 0.5
-    assert (row.tasks, row.answers, row.incomplete, set(row.cells)) == (2, 2, 1, {"a", "b"})
+def mean(value: float, **changes: Any) -> dict[str, Any]:
+    bounds = {"value": value, "low": value, "high": value}
+    item = {"agent": "walker", "run": None, "judge": "old", "tasks": 1, "score": bounds, "interval": None}
+    return {**item, "success": bounds, **changes}
 
 
-def test_means_are_over_the_tasks_that_all_rows_have():
-    scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 1.0), score("c", 1.0, agent="part")]
-    rows = matrix_rows(scores, ["a", "b", "c"])
-    assert [(row.agent, row.score["low"], row.mean_tasks, row.tasks) for row in rows if row.score] == [
-        ("part", 1.0, 1, 2),
+def test_rows_have_the_shown_tasks_and_their_mean():
+    scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 0.5, 0.75), score("c", 0.0)]
+    rows = matrix_rows(scores, [mean(0.5), mean(1.0, agent="part")], ["a", "b"])
+    assert [(row.agent, (row.score or {})["value"], row.mean_tasks, row.tasks) for row in rows] == [
+        ("part", 1.0, 1, 1),
         ("walker", 0.5, 1, 2),
     ]
+    assert (rows[1].answers, rows[1].incomplete, set(rows[1].cells)) == (2, 1, {"a", "b"})
 
 
 def test_rows_of_different_judges_have_a_warning():
     old, new = score("a", 1.0), score("a", 1.0, agent="heron", judge="new")
-    warning = mixed_judges_warning(matrix_rows([old, new], ["a"]))
+    warning = mixed_judges_warning(matrix_rows([old, new], [], ["a"]))
     assert warning is not None and "different judges (new, old)" in warning
-    assert mixed_judges_warning(matrix_rows([old], ["a"])) is None
+    assert mixed_judges_warning(matrix_rows([old], [], ["a"])) is None
     assert mixed_judges_warning([]) is None

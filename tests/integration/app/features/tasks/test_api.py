@@ -130,6 +130,12 @@ async def test_scores_are_those_of_the_newest_results(api: httpx.AsyncClient, ju
         assert one["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
         assert one["success"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert (await api.get("/v1/task-scores", params={"task_id": "native"})).json()["items"] == []
+    means = (await api.get("/v1/mean-scores", params={"judge": items[0]["judge"]})).json()["items"]
+    assert [(one["agent"], one["tasks"], one["score"]["value"]) for one in means] == [
+        ("demo", 1, 0.5),
+        ("heron", 1, 0.5),
+    ]
+    assert (await api.get("/v1/mean-scores", params={"task_id": "native"})).json()["items"] == []
     page = (await api.get("/v1/tasks/paris/answers", params={"limit": 1})).json()
     assert [one["result_id"] for one in page["items"]] == [other_result]
     page = (await api.get("/v1/tasks/paris/answers", params={"cursor": page["next_cursor"]})).json()
