@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -87,7 +88,7 @@ def test_command_waits_for_a_server_that_is_starting(assay: RunCommand, monkeypa
             server.server_activate()
             answering.start()
 
-        monkeypatch.setattr(connection.time, "sleep", start)
+        monkeypatch.setattr(time, "sleep", start)
         ended = assay("results", "show", "res_1", "--url", f"http://127.0.0.1:{server.server_port}")
         server.shutdown()
         answering.join()
