@@ -20,7 +20,7 @@ from cache.urls import is_loopback
 
 URL = "http://127.0.0.1:8000"
 """Default of the client, repeated here because importing the client takes longer than printing the help."""
-START_S = 10.0
+START_S = 20.0
 POLL_S = 0.2
 
 UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="URL of the server.")]
@@ -73,7 +73,9 @@ def _await_start(url: str) -> None:
             socket.create_connection(address, timeout=START_S).close()
         except ConnectionRefusedError:
             if not is_told:
-                stderr_console().print_line(f"waiting up to {START_S:g} s for a server at {url}")
+                stderr_console().print_line(
+                    f"no server answers at {url} yet: waiting up to {START_S:g} s (start one with `assay serve`)"
+                )
             is_told = True
             time.sleep(POLL_S)
         except OSError:
