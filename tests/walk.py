@@ -32,10 +32,16 @@ STEPS = (
     ("judge it without a server: its page is denied", f"{SITE}; {EVALUATE}; code=$?; kill %1; exit $code", 3),
     ("allow the page, judge again", f"{SITE}; ASSAY_EGRESS_ALLOW=127.0.0.1:8765 {EVALUATE}; kill %1", 0),
     (
-        "judge two agents and read the largest losses",
+        "judge two agents, read the largest losses and the comparison",
         f"{SITE}; ASSAY_EGRESS_ALLOW=127.0.0.1:8765 {BOTH} > out.txt; c=$?; kill %1; "
-        "grep -q 'largest losses' out.txt && exit $c",
+        "grep -q 'largest losses' out.txt && grep -q 'worse on' out.txt && exit $c",
         3,
+    ),
+    (
+        "open results, a bundle and a check",
+        "export BROWSER=true; assay view && assay bundle export --agent demo --results eval_results --out demo.zip && "
+        "assay view demo.zip && assay check --json > check.json && assay view check.json",
+        0,
     ),
     ("gate an agent", "assay results gate --agent demo --results eval_results --min-score 0.9", 0),
     ("see both in the dashboard", f"assay serve > serve.log 2>&1 & {SERVED}; kill -INT %1; wait; exit 0", 0),
