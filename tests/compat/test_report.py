@@ -102,6 +102,9 @@ def test_penalty_that_applies_is_a_failed_check_and_an_avoided_one_a_passed_chec
     card = page[position(page, 'class="check failed"') :].partition("</li>")[0]
     assert '<span class="tag">penalty</span>' in card
     assert "It errs" in card
+    assert "Decided by code" in card
+    assert "the claim" not in card
+    assert "not supported" not in page
     assert "Passed and skipped checks (2)" in page
 
 

@@ -85,6 +85,7 @@ _SHOWN_METRICS = frozenset(
     }
 )
 """Keys that stored metrics need. The public toolkit writes all of them."""
+PENALTY, BY_CODE = "penalty", "decided by code"
 _NOTES = {"no page": "page not available", "too long": "page too long for the judge", "error": "request failed"}
 _OPEN_OUTCOMES = ("failed", "not_judged", "undecided")
 _SCORE_BINS: Sequence[tuple[str, Callable[[float], bool], str]] = (
@@ -333,7 +334,7 @@ _OUTCOMES_OF_PENALTIES = {"passed": "failed", "partial": "failed", "failed": "pa
 
 def _tags(fields: Mapping[str, Any], *, in_penalty: bool) -> list[str]:
     tags = {
-        "penalty": in_penalty,
+        PENALTY: in_penalty,
         "critical": fields.get("critical") is True,
         "in sequence": fields.get("strategy") == "sequential" and bool(_list(fields.get("children"))),
         "page supplied by the agent": fields.get("provenance") == SUPPLIED,
@@ -349,7 +350,8 @@ def _check(
         votes = [_vote(as_object(vote).get("result")) for vote in _list(fields.get("votes"))]
         url = next((_text(url) for url in _list(fields.get("sources"))), None)
         passed = fields.get("outcome") == "passed"
-        judged = [PageCheck(url=url, passed=passed, votes=votes, reasoning=_text(fields.get("reasoning")), note="")]
+        note = BY_CODE if fields.get("check") is not None else ""
+        judged = [PageCheck(url=url, passed=passed, votes=votes, reasoning=_text(fields.get("reasoning")), note=note)]
     shown = {page.url for page in judged}
     sources = evidence.get("sources") if evidence else fields.get("sources")
     others = [_text(url) for url in _list(sources) if _text(url) not in shown]
@@ -562,6 +564,8 @@ def _failure(check: Check) -> str:
         return check.reason
     if check.error:
         return "invalid call"
+    if PENALTY in check.tags:
+        return PENALTY
     judged = [page for page in check.pages if page.passed is not None]
     notes = sorted({page.note for page in judged if page.note})
     return ", ".join(notes) or ("not supported" if judged else _OUTCOMES[check.outcome])
