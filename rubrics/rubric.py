@@ -57,21 +57,11 @@ class Rubric:
             raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is a leaf with a claim or a check")
         if parent.critical and not node.critical:
             raise InvalidNode(f"node {node.id!r}: its parent {parent.id!r} is critical, so it must be critical too")
-        self._check_requires(node, [*self.path_to(parent), node], node.requires)
+        self._check_requires(node, [*self.path_to(parent), node])
         parent.children.append(node)
         self._nodes[node.id] = node
         self._parents[node.id] = parent
         return node
-
-    def require(self, node: RubricNode, *ids: str) -> None:
-        """Add prerequisites of ``node``, by id.
-
-        Raises:
-            InvalidNode: An id names the node itself, one of its ancestors or one of its descendants.
-            UnknownNode: ``node`` or an id is not in this rubric.
-        """
-        self._check_requires(node, self.path_to(node), ids)
-        node.requires += ids
 
     def find(self, node_id: str) -> RubricNode:
         """Return the node with this id.
@@ -118,11 +108,11 @@ class Rubric:
         if self._nodes.get(node.id) is not node:
             raise UnknownNode(f"node {node.id!r} is not in the rubric of {self.task_id!r}")
 
-    def _check_requires(self, node: RubricNode, path: list[RubricNode], ids: tuple[str, ...]) -> None:
-        for node_id in ids:
+    def _check_requires(self, node: RubricNode, path: list[RubricNode]) -> None:
+        for node_id in node.requires:
             required = self.find(node_id)
-            if required in path or node in self.path_to(required):
-                raise InvalidNode(f"node {node.id!r} requires {node_id!r}, and one of the two contains the other")
+            if required in path:
+                raise InvalidNode(f"node {node.id!r} requires {node_id!r}, which contains it")
             if any(each.weight < 0 for each in (*path, *self.path_to(required))):
                 raise InvalidNode(required_penalty(node.id, node_id), node.id)
 

@@ -115,7 +115,7 @@ def test_group_with_one_child_is_found() -> None:
 
 def test_cycle_is_found_at_its_first_node() -> None:
     rubric = under_root(claim("a"), claim("b", requires=("a",)))
-    rubric.require(rubric.find("a"), "b")
+    rubric.find("a").requires = ("b",)
     [finding] = lint(rubric)
     assert finding.code is LintRule.CYCLE
     assert finding.message in {
