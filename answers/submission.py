@@ -86,7 +86,7 @@ def checked_submission(
     if run is not None:
         problems += name_problems(run, "run")
     if model is not None:
-        problems += label_problems(model, "model")
+        problems += label_problems(model)
     if not answers:
         problems.append(Problem(path="answers", message="contains no answer", code=ProblemCode.EMPTY))
     if evidence_policy not in EVIDENCE_POLICIES:
@@ -215,11 +215,11 @@ def _unstorable(text: str) -> str | None:
 _LABEL = re.compile(rf"[!-~]{{1,{MAX_LABEL_CHARS}}}")
 
 
-def label_problems(label: str, path: str) -> Iterator[Problem]:
+def label_problems(label: str) -> Iterator[Problem]:
     """Yield the problems of the name of a model."""
     if not _LABEL.fullmatch(label):
         message = f"must be 1 to {MAX_LABEL_CHARS} printable ASCII characters without spaces"
-        yield Problem(path=path, message=message, code=ProblemCode.BAD_NAME)
+        yield Problem(path="model", message=message, code=ProblemCode.BAD_NAME)
 
 
 def _metadata_problems(metadata: Mapping[str, Any]) -> Iterator[Problem]:

@@ -214,9 +214,9 @@ class BlobStore:
         for path in await self._list_paths(f"{_RECORDS}/{name}"):
             await self._delete(path)
 
-    async def remove_drafts(self, older_than: timedelta = timedelta(hours=1)) -> int:
+    async def remove_drafts(self) -> int:
         """Remove temporary files that a crash left behind. Return their number. Raises BlobStoreFailed."""
-        stale = await self._list_paths(_DRAFTS, older_than=older_than)
+        stale = await self._list_paths(_DRAFTS, older_than=timedelta(hours=1))
         for path in stale:
             await self._delete(path)
         return len(stale)

@@ -102,13 +102,12 @@ def time_limit(usual_s: float) -> tuple[float, str]:
 
 
 class SlowHosts:
-    """Hosts whose last capture timed out, for ``slow_for_s`` seconds after it."""
+    """Hosts whose last capture timed out, for ``SLOW_FOR_S`` seconds after it."""
 
     def __init__(
         self,
         *,
         pages_per_host: int = 2,
-        slow_for_s: float = SLOW_FOR_S,
         deadline_s: float = SLOW_DEADLINE_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -116,12 +115,10 @@ class SlowHosts:
 
         Args:
             pages_per_host: Maximum concurrent captures of a host for one answer.
-            slow_for_s: Time after which a host is no longer slow.
             deadline_s: Time limit of captures of slow hosts.
             now: Monotonic clock in seconds.
         """
         self._pages_per_host = pages_per_host
-        self._slow_for_s = slow_for_s
         self._deadline_s = deadline_s
         self._now = now
         self._until: dict[tuple[str, int], float] = {}
@@ -134,7 +131,7 @@ class SlowHosts:
         now, host = self._now(), _host(seen.final_url or seen.url)
         self._until = {host: until for host, until in self._until.items() if until > now}
         if seen.outcome is CaptureOutcome.TIMEOUT:
-            self._until[host] = now + self._slow_for_s
+            self._until[host] = now + SLOW_FOR_S
         else:
             self._until.pop(host, None)
             self._until.pop(_host(seen.url), None)

@@ -288,7 +288,6 @@ class PageCache:
         new_id: Callable[[], str] = new_page_id,
         failure_ttl_s: float = FAILURE_TTL_S,
         max_age_s: float | None = None,
-        evidence_cache_bytes: int = EVIDENCE_CACHE_BYTES,
         locks: CaptureLocks | None = None,
         archive: Archive | None = None,
         slow_hosts: SlowHosts | None = None,
@@ -304,7 +303,6 @@ class PageCache:
             new_id: Returns a new capture id.
             failure_ttl_s: Time in seconds for which a failed attempt is reused, unless it is older than this instance.
             max_age_s: Maximum age of reused evidence in seconds (None: unlimited).
-            evidence_cache_bytes: Maximum size of loaded evidence in memory.
             locks: Capture locks, shared by all processes that use the index.
             archive: Searched if a page cannot be captured and has no stored evidence.
             slow_hosts: Record of hosts that timed out.
@@ -326,7 +324,7 @@ class PageCache:
         self._lookups: SingleFlight[tuple[str, bool, str | None], Capture] = SingleFlight()
         self._captures: SingleFlight[tuple[str, str | None], Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
-        self._evidence_cache: LRUCache[str, Evidence] = LRUCache(evidence_cache_bytes)
+        self._evidence_cache: LRUCache[str, Evidence] = LRUCache(EVIDENCE_CACHE_BYTES)
         self._found: LRUCache[tuple[str, str | None], tuple[float, Capture]] = LRUCache(_KEPT_LOOKUPS)
         """Captures that were looked up last, with the time (monotonic) of the lookup. Each counts as one byte."""
         self._opened_at = clock()

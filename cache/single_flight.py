@@ -81,11 +81,6 @@ class LRUCache(Generic[K, V]):
         self._entries: OrderedDict[K, tuple[V, int]] = OrderedDict()
         self._bytes = 0
 
-    @property
-    def bytes(self) -> int:
-        """Total size of the cached values."""
-        return self._bytes
-
     def get(self, key: K) -> V | None:
         value = self._entries.get(key)
         if value is None:

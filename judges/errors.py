@@ -82,7 +82,6 @@ class LLMUnavailable(LLMError):
     Attributes:
         status: HTTP status; None without a response.
         retry_after_s: Delay that the provider asked for.
-        tries: Number of attempts.
         should_retry: False if the provider said that a retry cannot succeed (header ``x-should-retry``).
         was_sent: The provider may charge for the request: it was sent, and only the reply is missing.
     """
@@ -96,13 +95,11 @@ class LLMUnavailable(LLMError):
         *,
         status: int | None = None,
         retry_after_s: float | None = None,
-        tries: int = 1,
         usage: Usage | None = None,
     ) -> None:
         super().__init__(message, usage=usage)
         self.status = status
         self.retry_after_s = retry_after_s
-        self.tries = tries
 
 
 class LLMTimeout(LLMUnavailable):

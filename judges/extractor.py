@@ -162,12 +162,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction(Generic[S]):
-    """Extracted values. ``dropped`` lists URLs from the model's reply that do not occur in the text it was shown."""
+    """Extracted values, with the id of the prompt and the usage."""
 
     value: S
     prompt: str
     usage: Usage
-    dropped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,15 +223,14 @@ class ExtractorBase(ABC):
         extraction_reply = await self.ask(schema, replace(question, evidence=evidence))
         reply = extraction_reply.reply
         value = _parsed_as(reply, schema)
-        dropped: tuple[str, ...] = ()
         if self.style is Style.NATIVE:
             texts = [answer] if evidence is None else [evidence.text, *(target for _, target in evidence.links)]
             value, dropped = await run_cpu_bound(
                 lambda: _without_invented_urls(value, answer, evidence, reply.usage), *texts, limit_chars=CACHED_CHARS
             )
-        if dropped:
-            log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
-        return Extraction(value=value, prompt=extraction_reply.prompt, usage=reply.usage, dropped=dropped)
+            if dropped:
+                log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
+        return Extraction(value=value, prompt=extraction_reply.prompt, usage=reply.usage)
 
 
 class Extractor(PromptedModel, ExtractorBase):

@@ -140,7 +140,6 @@ class ExtractionRecord:
     source: str | None = None
     prompt: str | None = None
     usage: Usage = field(default_factory=Usage)
-    dropped: tuple[str, ...] = ()
     error: str | None = None
 
 
@@ -381,7 +380,6 @@ class _Reader:
                 source=source,
                 prompt=extraction.prompt,
                 usage=extraction.usage,
-                dropped=extraction.dropped,
             )
         )
         return extraction.value

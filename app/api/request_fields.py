@@ -60,7 +60,7 @@ def _fetchable(url: str) -> str:
 
 
 def _known_model(name: str) -> str:
-    for problem in label_problems(name, "model"):
+    for problem in label_problems(name):
         raise ValueError(problem.message)
     try:
         parse_judge(name)

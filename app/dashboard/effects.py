@@ -38,7 +38,7 @@ class EffectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score; negative for a penalty.
+    """Effect of one node. ``share``: the part of the parent's score that it can add; negative for a penalty.
 
     ``worth`` is the part of the whole score at stake. ``lost`` are the least and the most points of the whole score
     that the node costs; they differ if leaves below it were not judged. ``cause`` is the key of the sibling because of
@@ -47,7 +47,6 @@ class Effect:
 
     kind: EffectKind
     share: float = 0.0
-    gained: float = 0.0
     worth: float = 1.0
     lost: tuple[float, float] = (0.0, 0.0)
     cause: str | None = None
@@ -69,7 +68,7 @@ class Effects(dict[str, Effect]):
 
     def _top(self, root: Node) -> Effect:
         low, high = self._outline.bounds_of(root)
-        return Effect(kind=EffectKind.TOP, share=1.0, gained=root.score, lost=(1.0 - high, 1.0 - low), text="the score")
+        return Effect(kind=EffectKind.TOP, share=1.0, lost=(1.0 - high, 1.0 - low), text="the score")
 
     def _of_child(self, child: Node, parent: Node) -> Effect:
         siblings = self._siblings.get(parent.key)
@@ -92,7 +91,6 @@ class Effects(dict[str, Effect]):
         return Effect(
             kind=kind,
             share=share,
-            gained=gained,
             worth=at_stake,
             lost=lost,
             cause=None if cause is None else cause.key,

@@ -85,16 +85,16 @@ async def read_report(name: str, data: bytes, *, path: str = "") -> ReadReport:
     return ReadReport(text=await _converted(form, data, path))
 
 
-def archive_converter(limit_s: float = _ARCHIVE_S) -> Convert:
+def archive_converter() -> Convert:
     """Return a function that converts the documents of one archive, in a thread without an event loop.
 
-    After ``limit_s`` seconds, it refuses further documents.
+    After ``_ARCHIVE_S`` seconds, it refuses further documents.
     """
-    ends = time.monotonic() + limit_s
+    ends = time.monotonic() + _ARCHIVE_S
 
     def convert(path: str, data: bytes) -> str:
         if time.monotonic() > ends:
-            message = f"is not converted: the documents of this archive take over {limit_s:g} s. Divide the archive"
+            message = f"is not converted: the documents of this archive take over {_ARCHIVE_S:g} s. Divide the archive"
             raise _problem(path, message, ProblemCode.TOO_LARGE)
         return asyncio.run(read_report(path, data)).text
 

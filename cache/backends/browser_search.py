@@ -59,10 +59,6 @@ class FoundBrowser:
     searched_paths: tuple[Path, ...]
     problem: str = ""
 
-    @property
-    def usable(self) -> bool:
-        return self.shell is not None or self.full is not None
-
 
 def find_browser(
     explicit: Path | None = None,

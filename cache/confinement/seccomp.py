@@ -13,7 +13,7 @@ import os
 import platform
 import socket
 import struct
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from cache.confinement.privileges import IS_LINUX, forbid_new_privileges, prctl
 
@@ -21,7 +21,6 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_SECCOMP: Final = 22
 _SECCOMP_MODE_FILTER: Final = 2
 
-Machine: TypeAlias = Literal["x86_64", "aarch64"]
 _ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """Machines and their AUDIT_ARCH values."""
 

@@ -314,7 +314,7 @@ def unmatched_replies(
         if is_native and not leaf.low is leaf.high is None:
             yield ReplayDifference(where=f"bounds of leaf {leaf.id}", recorded=(leaf.low, leaf.high), recomputed=None)
         if leaf.claim is not None:
-            leaves[neutralise(leaf.claim).text].append(leaf)
+            leaves[neutralise(leaf.claim)].append(leaf)
         elif any(vote.result is not None for vote in leaf.votes):
             yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded="votes", recomputed="no claim")
     for claim, recorded in replies.items():

@@ -125,7 +125,6 @@ class SupervisedProcess:
             "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else None,
             "signal": os.WTERMSIG(status) if os.WIFSIGNALED(status) else None,
             "cpu_s": used.ru_utime + used.ru_stime,
-            "printed": self._output_bytes,
             "tail": self._tail.decode("utf-8", errors="replace"),
         }
 

@@ -39,7 +39,6 @@ class ProcessExit:
     Attributes:
         stopped: Limit that was exceeded, or "told" if the service killed the child.
         cpu_s: CPU time of the task file's process.
-        printed: Bytes of output.
         tail: End of the output.
     """
 
@@ -47,7 +46,6 @@ class ProcessExit:
     exit: int | None = None
     signal: int | None = None
     cpu_s: float = 0.0
-    printed: int = 0
     tail: str = ""
 
 

@@ -53,7 +53,7 @@ from rubrics.verdict import Claim, Reason, Usage, Verdict
 
 _Page = TypeVar("_Page")
 _LLM: Final = {"usage": Usage}
-_UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | None, "tries": int}
+_UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | None}
 _REJECTED: Final = _LLM | {"status": int | None, "scope": RejectionScope, "too_long": bool, "no_such_model": bool}
 _BLOB: Final = {"sha256": str, "detail": str}
 _ERRORS: Final[Mapping[type[Exception], Mapping[str, Any]]] = {

@@ -1,8 +1,8 @@
 """Circuit breaker for one model provider: stops sending after a permanent error (authentication, quota, no such model).
 
 The first request to an endpoint is sent shortly before concurrent ones, so that a wrong key costs one call and not
-thirty. An open circuit closes on ``reset`` (a new key was set), or when a single probe request, allowed from time to
-time, is not rejected. Processes that use the same key share their status through a ``ProviderStatusStore``.
+thirty. An open circuit closes when a single probe request, allowed from time to time, is not rejected. Processes that
+use the same key share their status through a ``ProviderStatusStore``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from judges.errors import LLMCircuitOpen, LLMError, LLMProviderPaused, LLMRejected, RejectionScope
+
+ASKED_PROBE_AFTER_S = 5.0
 
 
 class CircuitState(StrEnum):
@@ -68,8 +70,7 @@ class CircuitBreaker:
 
     ``probe_wait_s``: time after the start of the first request for which other requests wait for its reply. Servers
     reject a key before the model runs. ``probe_after_s`` is the time after which an open circuit allows one probe
-    request; None: only ``reset`` closes it. ``asked_probe_after_s`` replaces it for a probe that ``allow_probe``
-    requested.
+    request; None: only one that ``allow_probe`` requested.
     """
 
     def __init__(
@@ -77,12 +78,10 @@ class CircuitBreaker:
         *,
         probe_wait_s: float = 0.3,
         probe_after_s: float | None = 60.0,
-        asked_probe_after_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._probe_wait_s = probe_wait_s
         self._probe_after_s = probe_after_s
-        self._asked_probe_after_s = asked_probe_after_s
         self._clock = clock
         self.status_store: ProviderStatusStore | None = None
         self._endpoint = _Status()
@@ -107,10 +106,10 @@ class CircuitBreaker:
     def allow_probe(self, model: str) -> None:
         """Allow one half-open probe for ``model``, because a user reports that the problem is fixed.
 
-        Probes are at least ``asked_probe_after_s`` apart, so that a hundred reports do not cost a hundred calls.
+        Probes are at least ``ASKED_PROBE_AFTER_S`` apart, so that a hundred reports do not cost a hundred calls.
         """
         for status in (self._endpoint, self._status_of(model)):
-            if status.rejection is not None and self._clock() - status.rejected_at >= self._asked_probe_after_s:
+            if status.rejection is not None and self._clock() - status.rejected_at >= ASKED_PROBE_AFTER_S:
                 status.probe_wanted = True
 
     def apply_rejection(self, model: str | None, rejection: LLMRejected, *, age_s: float, probe_wanted: bool) -> None:
@@ -132,11 +131,6 @@ class CircuitBreaker:
     def set_pause(self, reason: str | None) -> None:
         """Pause sending, whatever the provider status is; None resumes. Requests in flight are not cancelled."""
         self._paused = None if reason is None else LLMProviderPaused(reason)
-
-    def reset(self) -> None:
-        """Clear all status, because a key, a model name or an account was fixed."""
-        self._endpoint = _Status()
-        self._models.clear()
 
     async def wait_for_first_request(self, model: str) -> None:
         """Wait for the first request for ``model`` if it is in flight, until ``probe_wait_s`` after its start."""
@@ -194,7 +188,7 @@ class CircuitBreaker:
         """Return whether a probe is due, and claim it."""
         if not self._is_due(status):
             return False
-        after_s = self._asked_probe_after_s if status.probe_wanted else self._probe_after_s or 0.0
+        after_s = ASKED_PROBE_AFTER_S if status.probe_wanted else self._probe_after_s or 0.0
         status.rejected_at, status.probe_wanted = self._clock(), False
         return self.status_store is None or await self.status_store.may_probe(name, after_s=after_s)
 

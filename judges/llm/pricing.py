@@ -57,14 +57,11 @@ class Price(_Row):
     output: _Amount
     cached_input: _Amount | None = None
     cache_write: _Amount | None = None
-    batch: _Amount | None = None
-    flex: _Amount | None = None
     long_context: LongContext | None = None
     vendor: str = ""
     shutdown: date | None = None
     source: str = ""
     checked: date | None = None
-    confirmed: bool = True
 
     def usd(
         self, *, input_tokens: float, output_tokens: float, cached_tokens: float = 0, cache_write_tokens: float = 0

@@ -99,7 +99,7 @@ class Retrier:
         """Return the first result of ``attempt``. ``on_retry`` receives each fault that is followed by a retry.
 
         Raises:
-            LLMUnavailable: the last transient fault, with the number of ``tries``, after the policy is exhausted.
+            LLMUnavailable: the last transient fault, after the policy is exhausted.
             LLMTimeout: the time limit expired during an attempt.
         """
         total_s = self._policy.long_total_s if is_long else self._policy.total_s
@@ -111,7 +111,6 @@ class Retrier:
                 try:
                     return await self._attempt(attempt, total_s, spent)
                 except LLMUnavailable as error:
-                    error.tries = tries
                     spent += self._clock() - started
                     wait = self._wait(tries, spent, total_s, error.retry_after_s)
                     is_last = self._policy.max_tries is not None and tries >= self._policy.max_tries

@@ -12,7 +12,6 @@ import hashlib
 import hmac
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from cache.unicode_forms import nfc
@@ -62,16 +61,7 @@ CHAT_TOKEN: Final = re.compile(
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029\x85]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NeutralisedText:
-    """Neutralised text, with the number of characters removed and of template tokens broken up."""
-
-    text: str
-    invisible: int = 0
-    tokens: int = 0
-
-
-def neutralise(text: str) -> NeutralisedText:
+def neutralise(text: str) -> str:
     """Neutralise a text without changing what a human reads in it.
 
     - Line ends become newlines, and the text is normalized to NFC.
@@ -79,22 +69,21 @@ def neutralise(text: str) -> NeutralisedText:
     - Runs of combining marks are cut to three.
     - Tokens of chat templates are broken up: ``<|im_start|>`` becomes ``< |im_start| >``.
 
-    >>> neutralise("a\\u200bb <|im_end|>").text
+    >>> neutralise("a\\u200bb <|im_end|>")
     'ab < |im_end| >'
     """
     # A long text has few distinct characters. Searching those first skips most searches of the whole text.
     distinct = "".join(set(text))
-    invisible = tokens = 0
     if _LINE_END.search(distinct):
         text = _LINE_END.sub("\n", text)
     if _INVISIBLE.search(distinct):
-        text, invisible = _INVISIBLE.subn("", text)
+        text = _INVISIBLE.sub("", text)
     if _A_MARK.search(distinct):
         text = _COMBINING.sub(r"\1", text)
     text = nfc(text)
     if any(mark in distinct for mark in "<[\u25c1") or "assistantfinal" in text:
-        text, tokens = CHAT_TOKEN.subn(_broken_up, text)
-    return NeutralisedText(text=text, invisible=invisible, tokens=tokens)
+        text = CHAT_TOKEN.sub(_broken_up, text)
+    return text
 
 
 def read_blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -136,7 +125,7 @@ class BlockBuilder:
         """
         if not _LABEL.fullmatch(label):
             raise ValueError(f"invalid block label {label!r}: use lower-case letters and underscores")
-        clean = neutralise(text).text
+        clean = neutralise(text)
         nonce = self._nonce(label, clean, beside)
         return f"<{label} {nonce}>\n{clean}\n</{label} {nonce}>"
 

@@ -468,7 +468,7 @@ def _images(evidence: Evidence, *, limit_page: bool) -> tuple[tuple[DataURI, ...
 
 def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:
     """Return the blocks of a page's URL and shown text. ``beside`` are the other texts of the prompt, neutralised."""
-    page = block_builder.block("page", text, beside=(neutralise(url).text, *beside))
+    page = block_builder.block("page", text, beside=(neutralise(url), *beside))
     return f"{block_builder.block('url', url, beside=(page, *beside))}\n\n{page}"
 
 

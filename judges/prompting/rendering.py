@@ -116,7 +116,7 @@ def _blocks(
     pieces: Sequence[tuple[str, str]], page: PreparedPage | None, block_builder: BlockBuilder, *, page_at: int = 0
 ) -> list[str]:
     """Return the blocks of (label, text), with the page as number ``page_at``. No block's nonce occurs in another."""
-    clean = [(label, neutralise(text).text) for label, text in pieces]
+    clean = [(label, neutralise(text)) for label, text in pieces]
     texts = [text for _, text in clean]
     shown = [] if page is None else [_page(page, block_builder, texts)]
     blocks = [block_builder.block(label, text, beside=[*texts, *shown]) for label, text in clean]

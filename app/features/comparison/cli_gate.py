@@ -422,6 +422,6 @@ def _range_text(low: float, high: float, *, sign: str = "") -> str:
     return first if low == high else f"{first} to {formatted(high, '.4f', sign=sign)}"
 
 
-def _shortened_list(names: Sequence[str], max_shown: int = 8) -> str:
-    unlisted = len(names) - max_shown
-    return ", ".join(names[:max_shown]) + (f" and {unlisted} more" if unlisted > 0 else "")
+def _shortened_list(names: Sequence[str]) -> str:
+    unlisted = len(names) - 8
+    return ", ".join(names[:8]) + (f" and {unlisted} more" if unlisted > 0 else "")

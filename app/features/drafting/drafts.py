@@ -150,7 +150,7 @@ async def draft_task(runtime: Runtime, inputs: DraftInputs, report: Callable[[in
                 raise
             stopped = str(error)
             if not drafts:
-                drafts.append(Draft(text=neutralise(unusable[-1]).text, is_valid=False, problems=(_top(stopped),)))
+                drafts.append(Draft(text=neutralise(unusable[-1]), is_valid=False, problems=(_top(stopped),)))
             break
         drafts.append(await _checked(runtime, inputs, cast(DraftReply, reply.parsed), meter))
         report(len(drafts), drafts[-1])
@@ -175,7 +175,7 @@ def draft_request(inputs: DraftInputs, model: str, block_builder: BlockBuilder, 
 
 async def _checked(runtime: Runtime, inputs: DraftInputs, reply: DraftReply, meter: UsageMeter) -> Draft:
     """Return the draft of a reply with everything that the checks found."""
-    text = neutralise(reply.task_yaml).text
+    text = neutralise(reply.task_yaml)
     fenced = _FENCED.fullmatch(text)
     text = (fenced[1] if fenced else text).strip("\n") + "\n"
     draft = Draft(text=text, is_valid=False, doubts=tuple(doubt for doubt in reply.doubts if doubt.strip()))
@@ -197,7 +197,7 @@ def _compiled(text: str, question: str) -> tuple[CompiledTask, list[Problem]]:
         for finding in lint(compiled.sample_rubric())
         if finding.code is not LintRule.ONLY_CRITICAL  # written as `all_or_nothing`
     ]
-    if compiled.task.description.split() != neutralise(question).text.split():
+    if compiled.task.description.split() != neutralise(question).split():
         problems.append(compiled.document.problem(("description",), "description: must be the question, word for word"))
     return compiled, problems
 
@@ -267,5 +267,5 @@ def _top(message: str) -> Problem:
 
 def _one_line(text: str) -> str:
     """Return an untrusted text as one line that can be a YAML comment."""
-    line = " ".join(neutralise(text).text.split())
+    line = " ".join(neutralise(text).split())
     return line if len(line) <= MAX_COMMENT_CHARS else f"{line[: MAX_COMMENT_CHARS - 3]}..."

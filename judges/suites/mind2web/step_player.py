@@ -44,7 +44,6 @@ from judges.suites.mind2web.tournament import CLICK, NONE_LETTER, Parsed, Predic
 from judges.suites.questions import Questions, option_index
 
 SHIPPED = "guide"
-GUIDE_MAX_TOKENS = 512
 TRUNCATED = "\n... (truncated)"
 NONE_OPTION = "None of the above"
 
@@ -213,9 +212,6 @@ def _rank_note(candidate: Candidate) -> str:
     notes = [] if candidate.rank is None else [f"rank {candidate.rank}"]
     notes += [] if candidate.score is None else [f"score {candidate.score:.4g}"]
     return f" ({', '.join(notes)})" if notes else ""
-
-
-MAX_TOKENS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -131,5 +130,5 @@ async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Pa
     fresh.write_bytes(b"being written")
     os.utime(left, (time.time() - 7200,) * 2)
     assert await store.hashes() == {blob.sha256}
-    assert await store.remove_drafts(timedelta(hours=1)) == 1
+    assert await store.remove_drafts() == 1
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == [fresh.name]

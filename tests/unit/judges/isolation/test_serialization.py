@@ -44,7 +44,7 @@ CAPTURE = Capture(
 @pytest.mark.parametrize(
     "error",
     [
-        LLMTimeout("late", status=None, retry_after_s=2.0, tries=3, usage=USAGE),
+        LLMTimeout("late", status=None, retry_after_s=2.0, usage=USAGE),
         LLMRejected("no", status=401, scope=RejectionScope.ENDPOINT, usage=USAGE),
         LLMOutputUnusable(UnusableKind.TRUNCATED, "cut", usage=USAGE),
         ExtractionFailed("nothing", cause_reason=Reason.TIMEOUT, usage=USAGE),

@@ -103,9 +103,8 @@ async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     assert circuit.state("m") is CircuitState.OPEN
     with pytest.raises(LLMProviderPaused, match="paused by ops"):
         await attempt(circuit)
-    circuit.reset()
     with pytest.raises(LLMProviderPaused):
         await attempt(circuit, "other")
     circuit.set_pause(None)
-    assert (circuit.state("m"), circuit.rejection("m")) == (CircuitState.UNTRIED, None)
+    assert (circuit.state("m"), circuit.rejection("m")) == (CircuitState.CLOSED, None)
     await attempt(circuit)
