@@ -1,8 +1,7 @@
 """Errors of submitted answers.
 
 AnswersError
-|- InvalidSubmission    invalid names, texts or metadata, with a list of all problems
-|  `- InvalidArchive    an archive that is rejected as a whole
+|- InvalidSubmission    invalid names, texts or metadata, with a list of all problems, or an invalid archive
 |- AnswersNotFound      a folder without answers of the agent or task
 `- TooManyParts         a report with more citations, lines or sentences than can be bound
 """
@@ -51,10 +50,6 @@ class InvalidSubmission(AnswersError):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("; ".join(f"{problem.path}: {problem.message}" for problem in self.problems))
-
-
-class InvalidArchive(InvalidSubmission):
-    """An archive that is damaged, exceeds a limit, or does not follow the public layout. Nothing of it is used."""
 
 
 class AnswersNotFound(AnswersError):

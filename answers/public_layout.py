@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
-from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
+from answers.errors import AnswersNotFound, InvalidSubmission, Problem, ProblemCode
 from answers.evidence_files import EVIDENCE_SUFFIX, evidence_folder, evidence_records
 from answers.submission import (
     MAX_ANSWER_BYTES,
@@ -80,7 +80,7 @@ def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWER_LIMITS) -> Itera
     """Yield name and content of every regular member. ``file`` must be seekable and is read from the start.
 
     Raises:
-        InvalidArchive: The archive has another format, is damaged, exceeds a limit, or contains members that
+        InvalidSubmission: The archive has another format, is damaged, exceeds a limit, or contains members that
             are neither files nor folders.
     """
     file.seek(0)
@@ -99,8 +99,8 @@ def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWER_LIMITS) -> Itera
         raise _refused("", f"is damaged or not a zip, tar or tar.gz archive: {error}") from error
 
 
-def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCHIVE) -> InvalidArchive:
-    return InvalidArchive([Problem(path=member, message=message, code=code)])
+def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCHIVE) -> InvalidSubmission:
+    return InvalidSubmission([Problem(path=member, message=message, code=code)])
 
 
 class _Meter:
@@ -382,8 +382,8 @@ def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submis
     layout. Blocks for seconds if the archive is large.
 
     Raises:
-        InvalidArchive: The archive is damaged, exceeds a limit, or contains a member that does not follow the layout.
-        InvalidSubmission: Names or texts are invalid. All invalid members are listed.
+        InvalidSubmission: The archive is damaged, exceeds a limit, or contains a member that does not follow the
+            layout. Or names or texts are invalid; then all invalid members are listed.
     """
     files: dict[str, bytes] = {}
     evidence: dict[str, dict[str, bytes]] = defaultdict(dict)
@@ -398,17 +398,17 @@ def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submis
         answer = name if convert is None else _without_document_suffix(name)
         if len(parts) != 3 or not is_answer(answer.rpartition("/")[2]):
             message = f"does not follow the layout {LAYOUT}"
-            raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
+            raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
         if folded.setdefault(answer.casefold(), name) != name or name in files:
             message = "occurs twice in the archive (upper and lower case, and all formats, count as equal)"
-            raise InvalidArchive([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
+            raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
         files[name] = content
     if not files:
-        raise InvalidArchive([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
+        raise InvalidSubmission([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
     answered = {evidence_folder(_without_document_suffix(name)) for name in files}
     for folder in evidence.keys() - answered:
         message = "has no answer beside it: add the answer, or remove the folder"
-        raise InvalidArchive([Problem(path=folder, message=message, code=ProblemCode.BAD_ARCHIVE)])
+        raise InvalidSubmission([Problem(path=folder, message=message, code=ProblemCode.BAD_ARCHIVE)])
     return _submissions(files, convert, evidence)
 
 

@@ -9,7 +9,7 @@ AppError
 │   │   └── StorageFull
 │   ├── OtherSchema
 │   ├── DataFolderRefused
-│   └── IdempotencyConflict
+│   └── KeyReused, KeyInProgress
 └── JobsError                (app/jobs/errors.py)
 """
 

@@ -5,9 +5,8 @@ StorageError (app.errors.AppError)
 │   └── StorageFull          the disk of the database is full
 ├── OtherSchema              another version of assay has created or migrated the database
 ├── DataFolderRefused        the data folder belongs to another user, or cannot be used
-└── IdempotencyConflict
-    ├── KeyReused            the Idempotency-Key was used for a different request
-    └── KeyInProgress        the first request with this key is still running
+├── KeyReused                the Idempotency-Key was used for a different request
+└── KeyInProgress            the first request with this key is still running
 """
 
 from __future__ import annotations
@@ -41,13 +40,9 @@ class DataFolderRefused(StorageError):
     """The folder of the embedded PostgreSQL cannot be used by this user or this release."""
 
 
-class IdempotencyConflict(StorageError):
-    """The Idempotency-Key cannot be used for this request."""
+class KeyReused(StorageError):
+    """The Idempotency-Key was used for a different request."""
 
 
-class KeyReused(IdempotencyConflict):
-    """The key was used for a different request."""
-
-
-class KeyInProgress(IdempotencyConflict):
-    """The first request with this key is still running."""
+class KeyInProgress(StorageError):
+    """The first request with this Idempotency-Key is still running."""

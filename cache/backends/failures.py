@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from cache.capture import CaptureOutcome
-from cache.egress.proxy import Refusal, RefusalReason
+from cache.egress.proxy_port import Refusal, RefusalReason
 from cache.urls import host_and_port, unfetchable_reason
 
 MAX_REDIRECTS = 10

@@ -29,7 +29,8 @@ from cache.backends.failures import (
 )
 from cache.backends.inflating import ACCEPT_ENCODING, BoundedInflater
 from cache.capture import CaptureOutcome, Observation
-from cache.egress.proxy import EgressProxy, ProxyPort
+from cache.egress.proxy import EgressProxy
+from cache.egress.proxy_port import ProxyPort
 from cache.errors import DocumentRejected
 from cache.pacing import time_limit
 from cache.pages import utc_now

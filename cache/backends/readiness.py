@@ -20,7 +20,7 @@ from typing import Any
 
 from cache.backends.devtools import DevTools, PageLost
 from cache.backends.navigation import Navigation
-from cache.egress.proxy import ProxyPort
+from cache.egress.proxy_port import ProxyPort
 from cache.page_scripts import script
 
 WIDTH_PX = 1280

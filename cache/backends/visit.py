@@ -29,7 +29,7 @@ from cache.backends.readiness import (
 )
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, PageKind, Soft404Confidence
 from cache.classify.quality import Finding, PageFacts, classify
-from cache.egress.proxy import ProxyPort, Refusal
+from cache.egress.proxy_port import ProxyPort, Refusal
 from cache.errors import DocumentRejected
 from cache.image_jobs import run_image_job
 from cache.page_scripts import script

@@ -192,9 +192,6 @@ def _look_up(host: str, port: int) -> Sequence[tuple[Any, ...]]:
     return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
 
 
-__all__ = ["EgressLimits", "EgressProxy", "ProxyPort", "Refusal", "RefusalReason"]
-
-
 class EgressProxy:
     """Egress proxy as an async context manager. ``url`` is the shared port, which is open as long as the proxy."""
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataUnreadable, SuiteError
 
 MAX_ITEM_BYTES = 512 * 1024 * 1024
 MAX_DEPTH = 64
@@ -29,7 +29,7 @@ def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
     """Yield each item of a JSON list of objects or lists. Reads ``chunk_bytes`` at a time. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable: see ``item_spans``.
+        SuiteError: see ``item_spans``.
     """
     return (item for _, item in item_spans(file, chunk_bytes=chunk_bytes))
 
@@ -38,21 +38,21 @@ def read_item(file: Path, span: tuple[int, int]) -> Any:
     """Return one item by its offset and length in bytes. Blocks.
 
     Raises:
-        DataMissing: the file does not exist, or has changed.
+        SuiteError: the file does not exist, or has changed.
     """
     try:
         with file.open("rb") as source:
             source.seek(span[0])
             return json.loads(source.read(span[1]))
     except (OSError, ValueError, RecursionError) as error:
-        raise DataMissing(f"{file.name} has changed: there is no item at byte {span[0]}") from error
+        raise SuiteError(f"{file.name} has changed: there is no item at byte {span[0]}") from error
 
 
 def item_spans(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[tuple[int, int], Any]]:
     """Yield offset and length in bytes of each item, and the item. Blocks.
 
     Raises:
-        DataMissing: the file does not exist.
+        SuiteError: the file does not exist.
         DataUnreadable: the file is not such a list or not well-formed. The message names the item.
     """
     try:
@@ -66,7 +66,7 @@ def item_spans(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[
                 del text  # free the bytes before the consumer processes the item
                 yield span, item
     except FileNotFoundError as error:
-        raise DataMissing(f"{file} does not exist") from error
+        raise SuiteError(f"{file} does not exist") from error
     except OSError as error:
         raise DataUnreadable(str(file), f"cannot be read: {error.strerror}") from error
 

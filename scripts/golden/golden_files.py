@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from golden import pages, texts
 from golden.golden_case import MALFORMED, REMARKS, FieldDifference, GoldenCase, differences
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataUnreadable, SuiteError
 from judges.suites.mind2web.report import official_results
 from judges.suites.mind2web.tournament import Prediction, gold_op_string, score_prediction
 from judges.suites.step_metrics import StepScore
@@ -236,13 +236,13 @@ def check_file(path: Path) -> FileReport:
     A file of unknown kind and a case that cannot run count as failures.
 
     Raises:
-        DataMissing, DataUnreadable: the file does not exist, or is not JSON.
+        SuiteError: the file does not exist, or is not JSON.
     """
     try:
         written = path.read_text("utf-8-sig")
         golden = json.loads(written)
     except FileNotFoundError as error:
-        raise DataMissing(f"{path} does not exist") from error
+        raise SuiteError(f"{path} does not exist") from error
     except OSError as error:
         raise DataUnreadable(str(path), f"cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

@@ -18,8 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.demo import EXPECTED
-from app.demo.expected import EXPECTED_CHECK, page_texts
+from app.demo.expected import EXPECTED, EXPECTED_CHECK, page_texts
 from app.demo.site import PORT
 from rubrics.tree_json import leaves_of
 from tests.acceptance.demo_leaves import LEAVES, MISSED

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from app.demo import DemoSite, examples_dir
+from app.demo.expected import examples_dir
+from app.demo.site import DemoSite
 from tests.architecture.sources import ROOT
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.program import clean_environment

@@ -54,10 +54,6 @@ class BundleError(AppError):
     """A bundle cannot be written."""
 
 
-class NothingToBundle(BundleError):
-    """There is no result to export."""
-
-
 class BundleRefused(BundleError):
     """The file is not a valid bundle, is unsafe, or contradicts itself."""
 

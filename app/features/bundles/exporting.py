@@ -22,7 +22,6 @@ from app.features.bundles.archive import (
     BundleError,
     BundleWriter,
     Manifest,
-    NothingToBundle,
     UnjudgedAnswer,
     evidence_path,
     json_bytes,
@@ -80,7 +79,7 @@ async def from_database(database: Database, agent: str, tasks: Collection[str]) 
     """Return the results that the service has stored. An empty ``tasks`` selects all tasks.
 
     Raises:
-        NothingToBundle: there is no matching result.
+        BundleError: there is no matching result.
         DatabaseUnavailable: the database cannot be read.
     """
     judged: list[SourceResult] = []
@@ -112,7 +111,7 @@ async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> AgentRes
     """Return the results that ``assay evaluate`` wrote to ``out``.
 
     Raises:
-        NothingToBundle: there is no matching result.
+        BundleError: there is no matching result.
         ResultUnreadable: a result file cannot be read or is not a JSON object.
     """
 
@@ -150,7 +149,7 @@ def _sorted_results(
 ) -> AgentResults:
     if not judged:
         scope = f" for {', '.join(sorted(tasks))}" if tasks else ""
-        raise NothingToBundle(f"agent {agent} has no results{scope}")
+        raise BundleError(f"agent {agent} has no results{scope}")
     ordered = sorted(judged, key=lambda result: (result.task_id, result.answer_name))
     return AgentResults(agent=agent, judged=tuple(ordered), unjudged=tuple(unjudged))
 

@@ -24,7 +24,7 @@ from app.console.runtime import open_command_runtime
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.dashboard.wording import shorten, state_words
-from app.demo import report_path
+from app.demo.expected import report_path
 from app.demo.site import DemoSite
 from app.engine.estimate import PageSize
 from app.engine.runtime import Runtime

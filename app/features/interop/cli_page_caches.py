@@ -176,7 +176,7 @@ def unpacked_source(source: Path) -> Iterator[Path]:
 
     Raises:
         TransferRefused: the source does not exist.
-        InvalidArchive: the archive is damaged, exceeds a limit, or contains something other than regular files.
+        InvalidSubmission: the archive is damaged, exceeds a limit, or contains something other than regular files.
     """
     if source.is_dir():
         yield source

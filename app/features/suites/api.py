@@ -25,8 +25,7 @@ from app.api.request_fields import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job, key_of_request
 from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
-from app.features.suites.data_folders import DataFolders
-from app.features.suites.errors import PathNotAllowed
+from app.features.suites.data_folders import DataFolders, PathNotAllowed
 from app.features.suites.jobs import SUITES, as_submission
 from app.features.suites.records import Record, StepStatus, differing_settings, prediction_json
 from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteName, SuiteRunIn

@@ -10,11 +10,15 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from app.features.suites.errors import PathNotAllowed
+from app.errors import AppError
 from app.settings import Settings
 
 _MAX_CHARS = 1000
 _MAX_ENTRIES = 20_000
+
+
+class PathNotAllowed(AppError):
+    """A path is outside the allowed folders or does not exist. Callers cannot distinguish the two cases."""
 
 
 class DataFolders:

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from answers.submission import Answer, Submission
 from app.async_tools import Batches
-from app.features.suites.data_folders import DataFolders
-from app.features.suites.errors import PathNotAllowed
+from app.features.suites.data_folders import DataFolders, PathNotAllowed
 from app.features.suites.mind2web import Mind2WebRun
 from app.features.suites.mm_mind2web import MultimodalRun
 from app.features.suites.page_figures import figure

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from app.features.suites.errors import RunMismatch, RunUnwritable
+from app.errors import AppError
 from app.features.suites.records import Record, without_trace
 
 _RUN = "run"
@@ -57,8 +57,7 @@ class FileJournal:
         Steps are reused only if ``identity`` equals the identity in the header line.
 
         Raises:
-            RunMismatch: the file is the journal of another run.
-            RunUnwritable: the file cannot be read or written.
+            AppError: the file is the journal of another run, or cannot be read or written.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +67,7 @@ class FileJournal:
                 stack.pop_all()  # the journal closes the file
                 return journal
         except OSError as error:
-            raise RunUnwritable(f"{path}: {error.strerror}") from error
+            raise AppError(f"{path}: {error.strerror}") from error
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         return dict(self._stored)
@@ -95,7 +94,7 @@ class FileJournal:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise RunUnwritable(f"Cannot write the journal: {error.strerror}") from error
+            raise AppError(f"Cannot write the journal: {error.strerror}") from error
         self._stored[record["id"]] = without_trace(record)
         self._spans[record["id"]] = (start, len(line))
 
@@ -140,9 +139,9 @@ def _check_identity(stored: Any, identity: Mapping[str, Any], path: Path) -> Non
     if stored == current:
         return
     if not isinstance(stored, Mapping):
-        raise RunMismatch(f"{path} is not the journal of a run; use another --output-dir")
+        raise AppError(f"{path} is not the journal of a run; use another --output-dir")
     differing = [name for name in sorted({*stored, *current}) if stored.get(name) != current.get(name)]
-    raise RunMismatch(
+    raise AppError(
         f"{path.parent} contains a run with different {', '.join(differing)}; "
         f"use another --output-dir, or remove {path.name}"
     )

@@ -18,7 +18,7 @@ from app.features.suites.records import TRACE, Record, atomic_text_file
 from app.features.suites.run_options import Mind2WebRunIn, SuiteName
 from app.features.suites.suite_run import Resolve, StepView, SuiteModel, SuiteRun, tool_version
 from app.settings import Settings
-from judges.suites.errors import DataMissing, PageUnusable
+from judges.suites.errors import PageUnusable, SuiteError
 from judges.suites.mind2web.candidate_scores import ScoreTable, parquet_of
 from judges.suites.mind2web.data import ROW_SUFFIXES, Step, find_split, read_step
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
@@ -61,8 +61,7 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
         """Validate and count all steps; open template, scores and predictions. Blocks.
 
         Raises:
-            DataMissing, DataUnreadable, ScoresRejected, TemplateUnusable, PredictionsUnusable: the named input cannot
-                be used.
+            SuiteError: the named input cannot be used.
             PathNotAllowed: ``resolve`` refuses a path.
         """
         self._paths = {name: resolve(path) for name, path in options.paths().items()}
@@ -81,7 +80,7 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
         known_ranks = None if options.max_examples is None else self._ranks
         total = sum(1 for _ in prepare_steps(self._split, options, known_ranks))
         if not total:
-            raise DataMissing(f"{data}: the files of split {self._split.name!r} contain no step")
+            raise SuiteError(f"{data}: the files of split {self._split.name!r} contain no step")
         super().__init__(options, settings, total=total, max_tokens=options.reply_tokens)
 
     def steps(self) -> Iterator[PreparedStep]:
@@ -206,7 +205,7 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
         bounds.
 
         Raises:
-            RunUnwritable: a file cannot be written.
+            AppError: a file cannot be written.
         """
         if self.options.is_guide:
             return
@@ -262,7 +261,7 @@ def _source_row(options: Mind2WebRunIn, resolve: Resolve, record: Record) -> Ste
     """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
-        DataMissing: the data have changed since the run.
+        SuiteError: the data have changed since the run.
     """
     data = resolve(options.data)
     files = find_split(data, _split_name(options, data)).files
@@ -271,7 +270,7 @@ def _source_row(options: Mind2WebRunIn, resolve: Resolve, record: Record) -> Ste
     row = read_row(files, int(record["position"]))
     step = None if row is None else read_step(row.values, place=row.place)
     if step is None or step.sample_id != record["id"]:
-        raise DataMissing(f"{options.data} has changed since the run: step {record['id']} is not at its position")
+        raise SuiteError(f"{options.data} has changed since the run: step {record['id']} is not at its position")
     return step
 
 

@@ -18,7 +18,7 @@ from app.features.suites.records import TRACE, Record, StepStatus, step_record
 from app.features.suites.run_options import MultimodalRunIn, SuiteName
 from app.features.suites.suite_run import Resolve, StepView, SuiteModel, SuiteRun, tool_version
 from app.settings import Settings
-from judges.suites.errors import DataMissing, DataUnreadable, PageUnusable
+from judges.suites.errors import DataUnreadable, PageUnusable, SuiteError
 from judges.suites.mind2web.data import check_layout
 from judges.suites.mind2web.page import ID, Page, show_page
 from judges.suites.multimodal.dialogue import (
@@ -69,7 +69,7 @@ def read_input(
     Prompts, which contain the screenshots, are only read and validated with ``prompts``. They are not kept.
 
     Raises:
-        DataMissing: there is no matching row, or none is valid.
+        SuiteError: there is no matching row, or none is valid.
         DataUnreadable: a row is damaged or repeats a step.
     """
     token_ids("")  # load the vocabulary now and not later on an event loop
@@ -104,9 +104,9 @@ def read_input(
             rows.append(replace(row, first_turns=(), second_turns=()))
     if not seen:
         existing = f"; existing splits: {', '.join(sorted(splits))}" if splits else ""
-        raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
+        raise SuiteError(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
     if not rows:
-        raise DataMissing(f"{data} has no step to score: is_valid is false in all {len(seen)} rows")
+        raise SuiteError(f"{data} has no step to score: is_valid is false in all {len(seen)} rows")
     return TildeInput(
         splits=tuple(sorted(selected_splits)),
         rows=tuple(rows),
@@ -130,7 +130,7 @@ class MultimodalRun(SuiteRun[TildeRow]):
         """Read and validate the data. Blocks.
 
         Raises:
-            DataMissing, DataUnreadable: the data or the answers cannot be used.
+            SuiteError: the data or the answers cannot be used.
             PathNotAllowed: ``resolve`` refuses a path.
         """
         self._data = resolve(options.data)
@@ -249,7 +249,7 @@ class MultimodalRun(SuiteRun[TildeRow]):
         source = read_row(data_files(resolve(options.data)), int(record["position"]))
         row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
         if source is None or row is None or row.id != record["id"]:
-            raise DataMissing(f"{options.data} has changed since the run: step {record['id']} is not at its position")
+            raise SuiteError(f"{options.data} has changed since the run: step {record['id']} is not at its position")
         picked = (record.get(TRACE) or {}).get("picked")
         boxes = boxes_of(row.boxes, gold=_root_ids(row.targets), picked=_root_ids((picked,) if picked else ()))
         return StepView(page=_page_text(source, row), screenshot=_screenshot(row), boxes=tuple(boxes))

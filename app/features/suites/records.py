@@ -15,9 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeAlias
 
-from app.features.suites.errors import RunUnwritable
+from app.errors import AppError
 from cache.atomic_files import atomic_path
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataUnreadable, SuiteError
 from judges.suites.json_items import read_items
 from rubrics.verdict import Usage
 
@@ -102,7 +102,7 @@ def write_files(folder: Path, metrics: Mapping[str, Any], records: Iterable[Reco
     """Write both files atomically. Blocks.
 
     Raises:
-        RunUnwritable: a file cannot be written.
+        AppError: a file cannot be written.
     """
     with atomic_text_file(folder / PREDICTIONS_FILE) as file:
         file.write("[")
@@ -120,7 +120,7 @@ def atomic_text_file(path: Path) -> Iterator[TextIO]:
     """Open a text file that is written atomically.
 
     Raises:
-        RunUnwritable: the file cannot be written.
+        AppError: the file cannot be written.
     """
     try:
         with (
@@ -129,7 +129,7 @@ def atomic_text_file(path: Path) -> Iterator[TextIO]:
         ):
             yield file
     except OSError as error:
-        raise RunUnwritable(f"{path}: {error.strerror}") from error
+        raise AppError(f"{path}: {error.strerror}") from error
 
 
 def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -138,7 +138,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     The figures are empty if the folder has no file of figures. Records have no traces.
 
     Raises:
-        DataMissing, DataUnreadable: a file is missing or malformed.
+        SuiteError: a file is missing or malformed.
     """
     folder, file = (path, path / PREDICTIONS_FILE) if path.is_dir() else (path.parent, path)
     entries = enumerate(read_items(file))
@@ -151,7 +151,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     if not isinstance(metrics, dict):
         raise DataUnreadable(str(figures), "is not the file of figures of a run")
     if not records:
-        raise DataMissing(f"{path} contains no step")
+        raise SuiteError(f"{path} contains no step")
     return metrics, records
 
 

@@ -139,7 +139,7 @@ class SuiteRun(ABC, Generic[S]):
         }
 
     def write_more(self, folder: Path, metrics: Mapping[str, Any], records: Iterator[Record]) -> None:
-        """Write further files of the suite. Raises RunUnwritable."""
+        """Write further files of the suite. Raises AppError."""
 
     async def ask(
         self, questions: Questions[T], suite_model: SuiteModel, metadata: Mapping[str, str]

@@ -18,7 +18,7 @@ from typing import Any
 
 from cache.atomic_files import atomic_path
 from judges.late_libraries import pa, pq
-from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
+from judges.suites.errors import DataUnreadable, SuiteError
 from judges.suites.mind2web import candidate_scores_child
 
 CONVERSION_S = 900.0
@@ -35,11 +35,11 @@ class ScoreTable:
         """``name`` is used in error messages, for example the name of the source pickle.
 
         Raises:
-            DataMissing, DataUnreadable: the file does not exist, or was not written by ``parquet_of``.
+            SuiteError: the file does not exist, or was not written by ``parquet_of``.
         """
         self.name = name or path.name
         if not path.is_file():
-            raise DataMissing(f"{path} does not exist")
+            raise SuiteError(f"{path} does not exist")
         try:
             self._file = pq.ParquetFile(path)
             if not set(self._file.schema_arrow.names) >= _COLUMNS:
@@ -82,11 +82,10 @@ def parquet_of(file: Path, folder: Path) -> Path:
     A new conversion blocks for a minute or more.
 
     Raises:
-        DataMissing: the file does not exist.
-        ScoresRejected: the pickle contains anything but scores.
+        SuiteError: the file does not exist, or the pickle contains anything but scores.
     """
     if not file.is_file():
-        raise DataMissing(f"{file} does not exist")
+        raise SuiteError(f"{file} does not exist")
     with file.open("rb") as source:
         if source.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
             return file
@@ -100,7 +99,7 @@ def parquet_of(file: Path, folder: Path) -> Path:
 
 
 def _run_child(pickle: Path, place: Path, digest: str) -> None:
-    """Run the child, which converts the pickle. Raises ScoresRejected.
+    """Run the child, which converts the pickle. Raises SuiteError.
 
     It gets open files but no paths, no environment and only the digest as argument.
     """
@@ -117,7 +116,7 @@ def _run_child(pickle: Path, place: Path, digest: str) -> None:
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise ScoresRejected(f"{pickle.name}: not converted within {CONVERSION_S:g} s") from error
+            raise SuiteError(f"{pickle.name}: not converted within {CONVERSION_S:g} s") from error
         os.fsync(out.fileno())
     report: dict[str, Any] = {}
     with suppress(ValueError, IndexError):
@@ -127,4 +126,4 @@ def _run_child(pickle: Path, place: Path, digest: str) -> None:
             report.get("refused")
             or f"the conversion process exited with code {child.returncode} (resource limit or crash)"
         )
-        raise ScoresRejected(f"{pickle.name} was rejected: {reason}")
+        raise SuiteError(f"{pickle.name} was rejected: {reason}")

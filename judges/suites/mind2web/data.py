@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataUnreadable, SuiteError
 from judges.suites.json_items import read_items
 from judges.suites.multimodal.row_files import RowFields, read_rows
 
@@ -123,7 +123,7 @@ def find_split(root: Path, name: str) -> Split:
     """Return the split with the files found under ``root``.
 
     Raises:
-        DataMissing: there are none. The message lists the files that exist.
+        SuiteError: there are none. The message lists the files that exist.
     """
     return Split(name=name, files=tuple(_files(root, name)))
 
@@ -131,15 +131,15 @@ def find_split(root: Path, name: str) -> Split:
 def _files(root: Path, split: str) -> list[Path]:
     if root.is_file():
         if root.suffix not in SUFFIXES:
-            raise DataMissing(f"{root} must be a .json, .jsonl or .parquet file")
+            raise SuiteError(f"{root} must be a .json, .jsonl or .parquet file")
         return [root]
     if not root.is_dir():
-        raise DataMissing(f"{root} does not exist")
+        raise SuiteError(f"{root} does not exist")
     for paths in (_data_files(root / split), _named(root, split), _unnamed(root, split)):
         if paths:
             return paths
     existing = ", ".join(sorted(path.name for path in root.iterdir())[:10]) or "nothing"
-    raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
+    raise SuiteError(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
 
 
 def _data_files(folder: Path, pattern: str = "*", part: str = "") -> list[Path]:

@@ -19,7 +19,7 @@ from typing import Any
 
 from judges.llm.client import Message
 from judges.prompting.prompts import load_prompt
-from judges.suites.errors import TemplateUnusable
+from judges.suites.errors import SuiteError
 from judges.suites.mind2web.page import ShownPage
 from judges.suites.questions import option_name
 
@@ -118,19 +118,19 @@ def load_template(file: Path) -> Template:
     """Read a template file of the user. Blocks.
 
     Raises:
-        TemplateUnusable: the file cannot be read, or is not a template.
+        SuiteError: the file cannot be read, or is not a template.
     """
     try:
         if file.stat().st_size > MAX_TEMPLATE_BYTES:
-            raise TemplateUnusable(f"{file}: the template is larger than {MAX_TEMPLATE_BYTES} bytes")
+            raise SuiteError(f"{file}: the template is larger than {MAX_TEMPLATE_BYTES} bytes")
         written = file.read_bytes()
     except OSError as error:
-        raise TemplateUnusable(f"{file} cannot be read: {error.strerror}") from error
+        raise SuiteError(f"{file} cannot be read: {error.strerror}") from error
     digest = hashlib.sha256(written).hexdigest()
     try:
         text = written.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise TemplateUnusable(f"{file}: must be UTF-8") from error
+        raise SuiteError(f"{file}: must be UTF-8") from error
     return read_template(text, name=str(file), ref=f"{file.name}@sha256:{digest[:16]}")
 
 
@@ -138,13 +138,13 @@ def read_template(text: str, *, name: str, ref: str) -> Template:
     """Parse a template.
 
     Raises:
-        TemplateUnusable: the text is neither a JSON list of chat messages that ends with a user message, nor an object
+        SuiteError: the text is neither a JSON list of chat messages that ends with a user message, nor an object
             with ``system``, ``examples`` and ``template``.
     """
     try:
         written = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise TemplateUnusable(f"{name}: not valid JSON: {error}") from error
+        raise SuiteError(f"{name}: not valid JSON: {error}") from error
     extra: dict[str, str] = {}
     if isinstance(written, dict) and written:
         messages = tuple(_object_messages(written, name))
@@ -152,11 +152,9 @@ def read_template(text: str, *, name: str, ref: str) -> Template:
     elif isinstance(written, list) and written:
         messages = tuple(_message(one, f"{name}, message {number}") for number, one in enumerate(written))
     else:
-        raise TemplateUnusable(
-            f"{name}: must be a JSON list of chat messages, or an object {{system, examples, template}}"
-        )
+        raise SuiteError(f"{name}: must be a JSON list of chat messages, or an object {{system, examples, template}}")
     if messages[-1][0] != "user":
-        raise TemplateUnusable(f"{name}: the last message is completed with the question, so its role must be user")
+        raise SuiteError(f"{name}: the last message is completed with the question, so its role must be user")
     return Template(ref=ref, messages=messages, wording=_wording(messages) or shipped_template().wording, extra=extra)
 
 
@@ -164,16 +162,16 @@ def _object_messages(written: Mapping[str, Any], name: str) -> Iterator[tuple[st
     """Yield the messages of ``{system, examples, template}``. Every key is optional."""
     unknown = sorted(written.keys() - _OBJECT_KEYS)
     if unknown:
-        raise TemplateUnusable(f"{name}: unknown key {unknown[0]!r}: use {', '.join(sorted(_OBJECT_KEYS))}")
+        raise SuiteError(f"{name}: unknown key {unknown[0]!r}: use {', '.join(sorted(_OBJECT_KEYS))}")
     for key in _OBJECT_KEYS - {"examples"}:
         if not isinstance(written.get(key, ""), str):
-            raise TemplateUnusable(f"{name}, {key}: must be a string")
+            raise SuiteError(f"{name}, {key}: must be a string")
     system = written.get("system") or written.get("system_prompt")
     if system:
         yield "system", system
     examples = written.get("examples", [])
     if not isinstance(examples, list):
-        raise TemplateUnusable(f"{name}, examples: must be a list")
+        raise SuiteError(f"{name}, examples: must be a list")
     for number, example in enumerate(examples):
         yield from _example(example, f"{name}, examples.{number}")
     yield "user", written.get("template", "")
@@ -185,15 +183,15 @@ def _example(value: Any, place: str) -> Iterator[tuple[str, str]]:
         yield _message(value, place)
         return
     if not isinstance(value, dict):
-        raise TemplateUnusable(f"{place}: must be an object of strings: role and content, or user and assistant")
+        raise SuiteError(f"{place}: must be an object of strings: role and content, or user and assistant")
     wrong = next((key for key, text in value.items() if not isinstance(text, str)), None)
     if wrong is not None:
-        raise TemplateUnusable(f"{place}, field {wrong}: must be a string")
+        raise SuiteError(f"{place}, field {wrong}: must be a string")
     if value.keys() == {"user", "assistant"}:
         yield from value.items() if list(value) == ["user", "assistant"] else reversed(value.items())
         return
     if "answer" not in value or not value.keys() <= _EXAMPLE_KEYS:
-        raise TemplateUnusable(
+        raise SuiteError(
             f"{place}: must have role and content, user and assistant, or answer and {', '.join(sorted(_EXAMPLE_KEYS))}"
         )
     page = f'"""\n{value["context"]}\n"""' if "context" in value else ""
@@ -223,9 +221,7 @@ def parse_demonstration(user_text: str) -> re.Match[str] | None:
 
 def _message(value: Any, place: str) -> tuple[str, str]:
     if not isinstance(value, dict) or value.get("role") not in _ROLES or not isinstance(value.get("content"), str):
-        raise TemplateUnusable(
-            f"{place}: must be an object with a role (system, user, assistant) and a string as content"
-        )
+        raise SuiteError(f"{place}: must be an object with a role (system, user, assistant) and a string as content")
     return value["role"], value["content"]
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites.errors import NoPlayedSteps
+from judges.suites.errors import SuiteError
 from judges.suites.mind2web.ranks import RankingMetrics
 from judges.suites.rules import DROPPABLE, Metric, NoPositive
 from judges.suites.step_metrics import (
@@ -193,7 +193,7 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
     effect, because it updates these means only after a step that was played.
 
     Raises:
-        NoPlayedSteps: ``compat_trailing`` is set and no step was played.
+        SuiteError: ``compat_trailing`` is set and no step was played.
     """
     counted = _until_last_played(steps) if compat_trailing else steps
     tasks = by_task(counted).values()
@@ -213,7 +213,7 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
 def _until_last_played(steps: Sequence[StepScore]) -> Sequence[StepScore]:
     last = max((place for place, step in enumerate(steps) if step.played), default=None)
     if last is None:
-        raise NoPlayedSteps("no step has a positive candidate within top-k: the published evaluation crashes on this")
+        raise SuiteError("no step has a positive candidate within top-k: the published evaluation crashes on this")
     return steps[: last + 1]
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from judges.suites.errors import PredictionsUnusable
+from judges.suites.errors import SuiteError
 from judges.suites.json_items import read_items
 from judges.suites.questions import option_index
 from judges.suites.step_metrics import token_f1
@@ -155,15 +155,15 @@ def read_predictions(path: Path) -> dict[str, Prediction]:
     """Return the predictions by step id. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable: the file does not exist, or is not a JSON list.
-        PredictionsUnusable: an entry has an unknown format, or its step occurs twice. The message names the entry.
+        SuiteError: the file does not exist, or is not a JSON list. An entry has an unknown format, or its step occurs
+            twice. The message names the entry.
     """
     predictions: dict[str, Prediction] = {}
     for number, entry in enumerate(read_items(path)):
         place = f"{path.name}, entry {number}"
         id, prediction = _read(entry, place)
         if id in predictions:
-            raise PredictionsUnusable(f"{place}: duplicate prediction for step {id!r}")
+            raise SuiteError(f"{place}: duplicate prediction for step {id!r}")
         if prediction is not None:
             predictions[id] = prediction
     return predictions
@@ -182,7 +182,7 @@ def _read(entry: Any, place: str) -> tuple[str, Prediction | None]:
     else:
         values = entry if isinstance(entry, list) else []
     if len(values) != 3 or not all(isinstance(value, str) for value in values):
-        raise PredictionsUnusable(
+        raise SuiteError(
             f'{place}: must be [sample_id, node_id, op_string], strings that are "" without a prediction, or an object '
             "with id and prediction"
         )

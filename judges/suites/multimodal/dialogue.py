@@ -136,7 +136,7 @@ def read_predictions(path: Path) -> dict[str, RecordedAnswer]:
     """Return the answers by step id.
 
     Raises:
-        DataMissing, DataUnreadable: an entry is malformed, or a step has two answers. The message names the entry.
+        SuiteError: an entry is malformed, or a step has two answers. The message names the entry.
     """
     answers: dict[str, RecordedAnswer] = {}
     entries = (row.values for row in read_rows(path)) if path.suffix == ".jsonl" else read_items(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.late_libraries import pa, pq
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataUnreadable, SuiteError
 
 SUFFIXES = (".parquet", ".jsonl")
 _ROWS_AT_ONCE = 4
@@ -32,15 +32,15 @@ def data_files(path: Path) -> list[Path]:
     """Return the given file, or the data files of a folder sorted by name.
 
     Raises:
-        DataMissing: there are none.
+        SuiteError: there are none.
     """
     if path.is_file():
         if path.suffix not in SUFFIXES:
-            raise DataMissing(f"{path} must be a .parquet or .jsonl file")
+            raise SuiteError(f"{path} must be a .parquet or .jsonl file")
         return [path]
     files = sorted(each for each in path.glob("*") if each.suffix in SUFFIXES and each.is_file())
     if not files:
-        raise DataMissing(f"{path}: there is no .parquet or .jsonl file" if path.is_dir() else f"{path} does not exist")
+        raise SuiteError(f"{path}: there is no .parquet or .jsonl file" if path.is_dir() else f"{path} does not exist")
     return files
 
 
@@ -48,7 +48,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]
     """Yield every row of a file or folder in order. ``columns`` restricts the columns. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable
+        SuiteError
     """
     position = 0
     for file in data_files(path):
@@ -62,7 +62,7 @@ def read_row(files: Iterable[Path], position: int) -> Row | None:
     """Return the complete row at a position in all files, or None after the end. Reads only what is necessary. Blocks.
 
     Raises:
-        DataMissing, DataUnreadable
+        SuiteError
     """
     before = 0
     for file in files:

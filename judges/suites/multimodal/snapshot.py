@@ -33,7 +33,7 @@ from lxml import etree
 
 from cache.atomic_files import atomic_path
 from judges.prompting.prompts import load_prompt
-from judges.suites.errors import DataMissing, DataUnreadable, PageUnusable, SuiteError
+from judges.suites.errors import DataUnreadable, PageUnusable, SuiteError
 from judges.suites.json_items import item_spans, read_item
 from judges.suites.mind2web.data import STEP_COLUMNS, Candidate, Step, check_layout, read_step
 from judges.suites.mind2web.page import ID, Element, Page, show_page
@@ -48,12 +48,12 @@ class RawPages:
         """Read the files once to find the tasks. Blocks.
 
         Raises:
-            DataMissing: there is no file.
+            SuiteError: there is no file.
             DataUnreadable: a file is not a list of tasks.
         """
         files = [path] if path.is_file() else sorted(path.rglob("*.json"))
         if not files:
-            raise DataMissing(f"{path}: there is no .json file of the Mind2Web dump")
+            raise SuiteError(f"{path}: there is no .json file of the Mind2Web dump")
         self._places: dict[str, tuple[Path, tuple[int, int]]] = {}
         for file in files:
             for number, (span, task) in enumerate(item_spans(file)):
@@ -65,7 +65,7 @@ class RawPages:
         """Return the raw page of an action, or None if the dump lacks it. Blocks.
 
         Raises:
-            DataMissing, DataUnreadable: the file has changed, or the task is malformed.
+            SuiteError: the file has changed, or the task is malformed.
         """
         return self._pages(task_id).get(action_uid) if task_id in self._places else None
 
@@ -114,7 +114,7 @@ def build_snapshot(
     taken from it. A row that the dump lacks keeps its own and is counted.
 
     Raises:
-        DataMissing, DataUnreadable, SnapshotUnwritable: no file is left behind.
+        SuiteError: no file is left behind.
     """
     other_splits: Counter[str] = Counter()
     tasks: set[str] = set()
@@ -151,7 +151,7 @@ def build_snapshot(
             watch(counts["rows"])
         if not counts["rows"]:
             existing = f"; existing splits: {', '.join(sorted(other_splits))}" if other_splits else ""
-            raise DataMissing(f"{source} has no row{f' of the split {split}' if split else ''}{existing}")
+            raise SuiteError(f"{source} has no row{f' of the split {split}' if split else ''}{existing}")
     others = other_splits.total()
     return {**counts, "other_splits": others, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
 
@@ -287,10 +287,6 @@ _ROWS_PER_GROUP = 16
 """A row group is buffered in memory until it is complete, and a lookup of one row reads the whole group."""
 
 
-class SnapshotUnwritable(SuiteError):
-    """The file cannot be written."""
-
-
 WriteRow: TypeAlias = Callable[[dict[str, Any]], None]
 
 
@@ -299,16 +295,16 @@ def open_writer(path: Path) -> Iterator[WriteRow]:
     """Open a writer. The file appears atomically on success, and not at all after an error.
 
     Raises:
-        SnapshotUnwritable: the suffix is neither .parquet nor .jsonl, or the file system reports an error.
+        SuiteError: the suffix is neither .parquet nor .jsonl, or the file system reports an error.
     """
     if path.suffix not in SUFFIXES:
-        raise SnapshotUnwritable(f"{path} must end in .parquet or .jsonl")
+        raise SuiteError(f"{path} must end in .parquet or .jsonl")
     open_rows = _parquet_rows if path.suffix == ".parquet" else _json_lines
     try:
         with atomic_path(path) as draft, open_rows(draft) as write:
             yield write
     except (OSError, pa.ArrowException) as error:
-        raise SnapshotUnwritable(f"{path} cannot be written: {error}") from error
+        raise SuiteError(f"{path} cannot be written: {error}") from error
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from answers.errors import InvalidArchive, ProblemCode
+from answers.errors import InvalidSubmission, ProblemCode
 from answers.public_layout import MAX_MEMBERS, MAX_TOTAL_BYTES, RATIO_FROM_BYTES, read_members
 from answers.submission import MAX_ANSWER_BYTES
 
@@ -48,7 +48,7 @@ def read(data: bytes) -> dict[str, bytes]:
 
 
 def rejection(data: bytes) -> tuple[str, ProblemCode]:
-    with pytest.raises(InvalidArchive) as caught:
+    with pytest.raises(InvalidSubmission) as caught:
         read(data)
     [problem] = caught.value.problems
     return problem.path, problem.code
@@ -214,7 +214,7 @@ def test_randomly_damaged_archive_is_read_or_rejected_without_other_errors(form:
         with path.open("rb") as file:
             try:
                 members = dict(read_members(file))
-            except InvalidArchive:
+            except InvalidSubmission:
                 continue
         assert all(len(content) <= MAX_ANSWER_BYTES for content in members.values())
 

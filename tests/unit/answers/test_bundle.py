@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, ProblemCode
+from answers.errors import AnswersNotFound, InvalidSubmission, ProblemCode
 from answers.public_layout import ignored_files, read_archive, read_folder
 from answers.submission import Submission
 
@@ -130,7 +130,7 @@ def test_archive_gives_one_submission_per_agent_and_task() -> None:
     ],
 )
 def test_member_at_an_invalid_or_duplicate_path_is_rejected(name: str, code: ProblemCode) -> None:
-    with pytest.raises(InvalidArchive) as caught:
+    with pytest.raises(InvalidSubmission) as caught:
         read_archive(zipped({**LAYOUT, name: "x"}))
     assert [(problem.path, problem.code) for problem in caught.value.problems] == [(name, code)]
 

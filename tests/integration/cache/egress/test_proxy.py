@@ -11,8 +11,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason
-from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
+from cache.egress.proxy import EgressProxy
+from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST, EgressLimits, ProxyPort, RefusalReason
 from tests.fakes.egress import TableResolver, status_line
 from tests.standin.web import Reply, StandInWeb
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from judges.suites.errors import ScoresRejected
+from judges.suites.errors import SuiteError
 from judges.suites.mind2web.candidate_scores import ScoreTable, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
@@ -41,7 +41,7 @@ def test_malicious_pickle_is_rejected_and_leaves_no_file(tmp_path: Path):
     canary = tmp_path / "canary"
     file = tmp_path / "s.pkl"
     file.write_bytes(pickle.dumps({"scores": {}, "ranks": {"T": {"1": FileCreator(canary)}}}))
-    with pytest.raises(ScoresRejected, match=r"s\.pkl was rejected: it references posix\.system"):
+    with pytest.raises(SuiteError, match=r"s\.pkl was rejected: it references posix\.system"):
         parquet_of(file, tmp_path / "out")
     assert not canary.exists()
     assert list((tmp_path / "out").iterdir()) == []
@@ -51,5 +51,5 @@ def test_pickle_that_requests_all_memory_is_rejected(tmp_path: Path):
     file = tmp_path / "s.pkl"
     # A memo index above 2**31: an unrestricted reader would allocate memory up to it.
     file.write_bytes(b"\x80\x04N" + b"r" + (2**31 - 1).to_bytes(4, "little") + b".")
-    with pytest.raises(ScoresRejected, match="rejected"):
+    with pytest.raises(SuiteError, match="rejected"):
         parquet_of(file, tmp_path / "out")

@@ -7,7 +7,7 @@ import httpx
 from answers.citations import unique_urls
 from answers.public_layout import read_folder
 from answers.submission import Submission
-from app.demo import EXPECTED, examples_dir
+from app.demo.expected import EXPECTED, examples_dir
 from app.demo.site import HOST, PORT, demo_app
 
 

@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 
-from app.demo import DemoPortTaken, DemoSite
+from app.demo.site import DemoPortTaken, DemoSite
 
 
 async def test_site_is_served_until_the_context_ends():

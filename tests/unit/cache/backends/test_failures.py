@@ -6,7 +6,7 @@ import pytest
 
 from cache.backends.failures import failure_from_browser_error, failure_from_refusal, failure_from_target
 from cache.capture import CaptureOutcome
-from cache.egress.proxy import Refusal, RefusalReason
+from cache.egress.proxy_port import Refusal, RefusalReason
 
 
 @pytest.mark.parametrize(

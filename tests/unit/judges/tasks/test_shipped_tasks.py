@@ -11,7 +11,7 @@ import pytest
 
 import judges.tasks
 from answers.submission import Answer
-from app.demo import EXPECTED
+from app.demo.expected import EXPECTED
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
 from judges.extractor import Extractor

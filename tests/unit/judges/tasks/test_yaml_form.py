@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import judges.tasks
-from app.demo import EXPECTED, examples_dir
+from app.demo.expected import EXPECTED, examples_dir
 from judges.trial import try_judge
 from rubrics.lint import lint
 from rubrics.rubric import Rubric

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from answers.errors import InvalidArchive
+from answers.errors import InvalidSubmission
 from app.engine.runtime import Runtime, open_runtime
 from app.features.interop.cli_page_caches import (
     TransferRefused,
@@ -192,7 +192,7 @@ def tarred(path: Path, **fields: object) -> Path:
 )
 def test_untrusted_archive_is_rejected_and_leaves_no_files(tmp_path: Path, hostile) -> None:
     archive = hostile(tmp_path / "archive")
-    with pytest.raises(InvalidArchive), unpacked_source(archive) as folder:
+    with pytest.raises(InvalidSubmission), unpacked_source(archive) as folder:
         raise AssertionError(f"it was unpacked into {folder}")
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.demo import examples_dir
-from app.demo.expected import page_texts
+from app.demo.expected import examples_dir, page_texts
 from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import TextCapturer, runtime_with_pages

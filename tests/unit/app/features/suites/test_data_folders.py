@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.data_folders import DataFolders
-from app.features.suites.errors import PathNotAllowed
+from app.features.suites.data_folders import DataFolders, PathNotAllowed
 
 
 @pytest.fixture

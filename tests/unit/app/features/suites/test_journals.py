@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.errors import RunMismatch
+from app.errors import AppError
 from app.features.suites.journals import FileJournal
 
 RUN = {"suite": "s", "model": "m", "seed": 0}
@@ -49,8 +49,8 @@ async def test_truncated_last_line_is_removed(cut: int, tmp_path: Path):
 async def test_journal_of_another_run_is_rejected_with_the_difference(tmp_path: Path):
     path = tmp_path / "steps.jsonl"
     await write_journal(path, record(0))
-    with pytest.raises(RunMismatch, match="different model, seed"):
+    with pytest.raises(AppError, match="different model, seed"):
         FileJournal.open(path, RUN | {"model": "other", "seed": 1})
     path.write_text('{"something": "else"}\n')
-    with pytest.raises(RunMismatch, match="not the journal of a run"):
+    with pytest.raises(AppError, match="not the journal of a run"):
         FileJournal.open(path, RUN)

@@ -8,7 +8,7 @@ import pytest
 from app.features.suites.mm_mind2web import MultimodalRun
 from app.features.suites.run_options import MultimodalRunIn
 from app.settings import load_settings
-from judges.suites.errors import DataMissing
+from judges.suites.errors import SuiteError
 from judges.suites.questions import request_params
 
 ROW = {"task_id": "t", "step": 0, "candidates": [], "target_elements": [], "target_op": "CLICK", "is_valid": True}
@@ -29,5 +29,5 @@ def test_parameters_depend_on_the_model_and_not_on_the_form_of_its_name(named: s
 
 
 def test_data_without_a_valid_row_are_refused_and_not_scored_zero(tmp_path: Path):
-    with pytest.raises(DataMissing, match="is_valid is false in all 1 rows"):
+    with pytest.raises(SuiteError, match="is_valid is false in all 1 rows"):
         run(tmp_path, "openai/gpt-4o", is_valid=False)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.errors import TemplateUnusable
+from judges.suites.errors import SuiteError
 from judges.suites.mind2web.page import ShownPage
 from judges.suites.mind2web.questions import (
     Wording,
@@ -49,5 +49,5 @@ def test_shipped_template_has_the_published_form():
     ],
 )
 def test_invalid_template_is_rejected(written: str, message: str):
-    with pytest.raises(TemplateUnusable, match=message):
+    with pytest.raises(SuiteError, match=message):
         read_template(written, name="t.json", ref="t")

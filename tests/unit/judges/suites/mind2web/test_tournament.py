@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judges.suites.errors import PredictionsUnusable
+from judges.suites.errors import SuiteError
 from judges.suites.mind2web.tournament import (
     EMPTY_PREDICTION,
     Parsed,
@@ -143,5 +143,5 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
 
 @pytest.mark.parametrize("entry", [["T_a", "7"], ["T_a", 7, ""], {"id": "T_a", "prediction": None}, {"id": 1}])
 def test_entry_of_another_format_is_refused(entry: Any, tmp_path: Path):
-    with pytest.raises(PredictionsUnusable, match="entry 0: must be"):
+    with pytest.raises(SuiteError, match="entry 0: must be"):
         read_predictions(write_predictions(tmp_path, [entry]))
