@@ -18,6 +18,7 @@ from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
 from app.dashboard.wording import shorten
 from app.features.check.command import CheckCommand
+from app.features.check.reports import is_url
 from cache.capture import EvidencePolicy
 
 _SourceArgument = Annotated[
@@ -95,7 +96,7 @@ def check(
     if (bind or dry_run) and (html is not None or min_precision is not None):
         raise WrongUsage("--html and --min-precision need a check: remove --bind or --dry-run")
     check_output("--html", html)
-    is_file = source is not None and not source.lower().startswith(("http://", "https://"))
+    is_file = source is not None and not is_url(source)
     report = read_report_file(Path(str(source))) if is_file else None
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
@@ -114,12 +115,12 @@ def print_binding(name: str, text: str, *, as_json: bool) -> None:
     """Print each citation mark with its source and statement, or a summary of them."""
     binding = bind_marks(text)
     if as_json:
-        print_json(binding_json(binding))
+        print_json(_binding_json(binding))
     else:
         _print_binding(name, binding)
 
 
-def binding_json(binding: Binding) -> dict[str, Any]:
+def _binding_json(binding: Binding) -> dict[str, Any]:
     """Return the JSON document of ``--bind --json``. Offsets are characters."""
     text, sources = binding.text, binding.sources
     marks_of: list[list[str]] = [[] for _ in sources]

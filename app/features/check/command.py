@@ -16,7 +16,7 @@ import typer
 from answers.binding import without_product_marks
 from app.console import event_loop
 from app.console.answer_files import STDIN_NAME
-from app.console.errors import Exit, Incomplete, ToolFailed, WrongUsage
+from app.console.errors import Exit, Incomplete, ToolFailed
 from app.console.judging_options import baseline_suggested, judging_settings, quiet_logging
 from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
@@ -113,19 +113,15 @@ class CheckCommand:
 
     def published_text(self) -> str:
         """Return the text of a published page with its links."""
-
-        async def read() -> str:
-            async with open_command_runtime(self._settings(), shared=True) as runtime:
-                return (await published_report(runtime, str(self.source))).text
-
-        return event_loop.run(read())
+        return event_loop.run(self._published()).text
 
     def print_estimate(self, *, as_json: bool) -> None:
         """Print what the check would take. Judges nothing; a published page is opened to read the report."""
         settings = self._settings()
 
         async def run() -> None:
-            estimate = await estimate_check(settings, await self._plan_alone(settings), self.supplied)
+            plan = await asyncio.to_thread(plan_check, self._given() or await self._published())
+            estimate = await estimate_check(settings, plan, self.supplied)
             if as_json:
                 print_json(asdict(estimate))
                 return
@@ -163,23 +159,17 @@ class CheckCommand:
         quiet_logging(settings)
         return settings
 
-    async def _plan_alone(self, settings: Settings) -> CheckPlan:
-        """Return the plan. Opens a browser only for a published page."""
-        if self.text is None and self.source is not None:
-            async with open_command_runtime(settings, shared=True) as runtime:
-                return await self._plan(runtime)
-        return await self._plan(None)
-
-    async def _plan(self, runtime: Runtime | None) -> CheckPlan:
+    def _given(self) -> ReportInput | None:
+        """Return the report of the file or the demo; None for a published page."""
         if self.source is None:
-            report = ReportInput(name=report_path().name, text=report_path().read_text("utf-8"))
-        elif self.text is not None:
-            report = ReportInput(name=STDIN_NAME if self.source == "-" else Path(self.source).name, text=self.text)
-        elif runtime is not None:
-            report = await published_report(runtime, self.source)
-        else:
-            raise WrongUsage("the page cannot be read without a browser")
-        return await asyncio.to_thread(plan_check, report)
+            return ReportInput(name=report_path().name, text=report_path().read_text("utf-8"))
+        if self.text is None:
+            return None
+        return ReportInput(name=STDIN_NAME if self.source == "-" else Path(self.source).name, text=self.text)
+
+    async def _published(self) -> ReportInput:
+        async with open_command_runtime(self._settings(), shared=True) as runtime:
+            return await published_report(runtime, str(self.source))
 
     async def _check(self, *, with_page: bool) -> tuple[CheckDocument, str | None]:
         """Return the document, and its reading view as HTML if it is wanted."""
@@ -192,7 +182,8 @@ class CheckCommand:
             runtime.models.check(settings.model)
             board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
             board.update(shorten(self.source or report_path().name, 60), Step(stage="reading"))
-            plan = await self._plan(runtime)
+            report = self._given() or await published_report(runtime, str(self.source))
+            plan = await asyncio.to_thread(plan_check, report)
             options = CheckOptions(
                 model=settings.model,
                 budget_usd=self.budget,
@@ -234,7 +225,7 @@ def print_document(document: CheckDocument) -> None:
         table.add_row(label, value, share, _interval_text(figure), str(figure.not_judged))
     stdout_console().print(table)
     counts = [(label, document.counts.get(outcome, 0)) for outcome, label in OUTCOME_LABELS.items()]
-    print_line(", ".join(f"{count} {label}" for label, count in counts if count) or "no statements")
+    print_line(", ".join(f"{count} {label}" for label, count in counts if count) or "no statements of fact")
     problems = [
         (label, statement)
         for outcome, label in OUTCOME_LABELS.items()

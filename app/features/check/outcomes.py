@@ -84,13 +84,10 @@ def _statement_outcome(
 
 
 def _reason(outcome: StatementOutcome, claims: Sequence[ReportClaim]) -> str | None:
-    matching = {
-        StatementOutcome.UNREADABLE: ClaimOutcome.UNREADABLE,
-        StatementOutcome.NOT_JUDGED: ClaimOutcome.NOT_JUDGED,
-        StatementOutcome.DEAD: ClaimOutcome.DEAD,
-    }.get(outcome)
+    if outcome not in {StatementOutcome.UNREADABLE, StatementOutcome.NOT_JUDGED, StatementOutcome.DEAD}:
+        return None
     verdicts = (verdict for claim in claims for verdict in claim.verdicts)
-    return next((verdict.reason for verdict in verdicts if matching is not None and verdict.outcome is matching), None)
+    return next((verdict.reason for verdict in verdicts if verdict.outcome.value == outcome.value), None)
 
 
 def _unsupported(
@@ -127,11 +124,15 @@ def source_support(claims: Sequence[ReportClaim], source: int) -> tuple[bool | N
 
 
 def figures_of(statements: Sequence[Statement], sources: Sequence[ReportSource], sentences: int) -> Figures:
-    """Return the figures of a check. ``sentences`` counts all sentences and table rows, also those without a fact."""
+    """Return the figures of a check. ``sentences`` counts all sentences and table rows, also those without a fact.
+
+    If no sentence is a statement, the report says nothing that could be supported.
+    """
     citations = [each for statement in statements for each in _citations(statement)]
     recall = [_is_supported(statement) for statement in statements if statement.factual]
     # Sentences that are no statements have no citation, so their citations do not support them.
-    all_recall = [_is_supported(statement) for statement in statements] + [False] * max(0, sentences - len(statements))
+    others = max(0, sentences - len(statements)) if statements else 0
+    all_recall = [_is_supported(statement) for statement in statements] + [False] * others
     known = [source for source in sources if source.state is not SourceState.NOT_CHECKED]
     not_checked = len(sources) - len(known)
     gone = {SourceState.DEAD, SourceState.FABRICATED}
@@ -157,7 +158,7 @@ def figures_of(statements: Sequence[Statement], sources: Sequence[ReportSource],
             ALCE,
         ),
         citation_recall_alce=_figure(
-            all_recall, "statements", "Share of all statements that are supported by their citations.", ALCE
+            all_recall, "sentences", "Share of all sentences that are supported by their citations.", ALCE
         ),
         unreadable=_figure(
             [source.state in not_read for source in known] + [None] * not_checked,

@@ -11,7 +11,7 @@ import base64
 import io
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, Final
@@ -35,6 +35,7 @@ from app.features.check.report import (
     ReportSource,
     Statement,
     StatementKind,
+    StatementOutcome,
 )
 from app.features.check.report_html import MarkedSpan, decorated, plain_report
 from app.features.check.statements import readable_mark
@@ -42,15 +43,15 @@ from app.features.check.statements import readable_mark
 ReadBody = Callable[[str], Awaitable[bytes | None]]
 """Returns the body with a SHA-256 from the blob store; None if it is missing."""
 
-OUTCOMES: Final[Mapping[str, tuple[str, str, str]]] = {
-    "supported": ("Supported", "passed", "Each claim is supported by a source."),
-    "partly_supported": ("Partly supported", "partial", "The sources support a part of it."),
-    "not_supported": ("Not supported", "failed", "The sources do not contain it."),
-    "contradicted": ("Contradicted", "failed", "A source states the opposite."),
-    "dead": ("Source gone", "skipped", "The cited pages do not exist."),
-    "uncited": ("Uncited", "skipped", "It states a fact and cites no source."),
-    "unreadable": ("Unreadable", "not_judged", "Not judged, because a source could not be read."),
-    "not_judged": ("Not judged", "not_judged", "Not judged: no usable reply, or the budget is spent."),
+OUTCOMES: Final[Mapping[StatementOutcome, tuple[str, str, str]]] = {
+    StatementOutcome.SUPPORTED: ("Supported", "passed", "Each claim is supported by a source."),
+    StatementOutcome.PARTLY_SUPPORTED: ("Partly supported", "partial", "The sources support a part of it."),
+    StatementOutcome.NOT_SUPPORTED: ("Not supported", "failed", "The sources do not contain it."),
+    StatementOutcome.CONTRADICTED: ("Contradicted", "failed", "A source states the opposite."),
+    StatementOutcome.DEAD: ("Source gone", "skipped", "The cited pages do not exist."),
+    StatementOutcome.UNCITED: ("Uncited", "skipped", "It states a fact and cites no source."),
+    StatementOutcome.UNREADABLE: ("Unreadable", "not_judged", "Not judged, because a source could not be read."),
+    StatementOutcome.NOT_JUDGED: ("Not judged", "not_judged", "Not judged: no usable reply, or the budget is spent."),
 }  # fmt: skip
 """Display name, icon and meaning of the outcomes, in the order of the legend."""
 
@@ -253,7 +254,12 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewe
         shares=_shares(document),
         panels=panels,
         report=Markup(decorated(report, classes, buttons)),  # noqa: S704 - sanitized by ``render_markdown`` or escaped
-        unbound=[(panel, readable_mark(each.mark)) for panel, each in _citations(panels) if each.source is None],
+        unbound=[
+            (panel, readable_mark(each.mark))
+            for panel in panels
+            for each in panel.statement.citations
+            if each.source is None
+        ],
         unused=[each for each in document.sources if not each.marks],
         viewer=viewer,
         here="checks",
@@ -265,14 +271,8 @@ def _render(document: CheckDocument, report: str, panels: Sequence[Panel], viewe
 
 def _shares(document: CheckDocument) -> list[tuple[str, str, int]]:
     """Return name, look and number of the outcomes that occur, in the order of the legend."""
-    counts = {str(outcome): number for outcome, number in document.counts.items()}
+    counts = document.counts
     return [(name, look, counts[code]) for code, (name, look, _) in OUTCOMES.items() if counts.get(code)]
-
-
-def _citations(panels: Sequence[Panel]) -> Iterator[tuple[Panel, Any]]:
-    for panel in panels:
-        for each in panel.statement.citations:
-            yield panel, each
 
 
 def _asset(package: str, name: str) -> str:

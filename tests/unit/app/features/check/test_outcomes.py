@@ -136,6 +136,10 @@ def test_recall_counts_factual_statements_or_all_sentences() -> None:
     assert (figures.uncited.count, figures.uncited.judged) == (1, 2)
 
 
+def test_reports_that_say_nothing_have_no_figures() -> None:
+    assert {figure["value"] for figure in figures_of([], [], 3).model_dump().values()} == {None}
+
+
 def test_what_was_not_judged_widens_the_bounds_and_is_not_counted() -> None:
     figures = figures_of([statement([[S]]), statement([[U]]), statement([[J]]), statement([[N]])], READABLE, 4)
     precision = figures.citation_precision_liu2023
