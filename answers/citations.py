@@ -22,6 +22,7 @@ from functools import lru_cache
 
 MAX_LABEL_CHARS = 300
 
+HTML_TAG = re.compile(r"</?[A-Za-z][\w-]{0,20}(?:\s[^<>\n]{0,300})?/?>")
 _BRACKET = re.compile(r"\\.|[\[\]]|\n[ \t]*+\n", re.DOTALL)
 _LINE_START = r"^[ \t]{0,8}(?:[>*+-][ \t]{1,4}){0,3}"
 _DEFINITION = re.compile(rf"{_LINE_START}\[([^\[\]\n]{{1,200}})\]:[ \t]{{0,8}}<?", re.MULTILINE)
@@ -186,7 +187,6 @@ def _complete(text: str, cited: list[Citation]) -> None:
 _LINK_BEFORE = re.compile(r"\]\(\s{0,4}<?\Z")
 _AFTER_LINK = re.compile(r">?\s{0,9}(?:\"[^\n]{0,300}?\"|'[^\n]{0,300}?'|\([^()\n]{0,300}\))?\s{0,9}\)")
 _HTML_LINK = re.compile(r"[^<>\n]{0,500}>((?:[^<>\n]|<(?!/?a[\s>])[^<>\n]{0,100}>){0,500})</a>", re.I)
-_HTML_TAG = re.compile(r"<[^<>]*>")
 _ATTRIBUTE_BEFORE = re.compile(r"[\w-]=[\"']\Z")
 _LOOK_BACK = 8
 _PART_CHARS = 50_000
@@ -239,7 +239,7 @@ class _Finder:
         if end is not None:
             opened = self._text.rfind("<", max(0, start - 200), start)
             closed = _HTML_LINK.match(self._text, end) if self._text[opened : opened + 3].lower() == "<a " else None
-            label = "" if closed is None else _HTML_TAG.sub("", closed[1])[:MAX_LABEL_CHARS]
+            label = "" if closed is None else HTML_TAG.sub("", closed[1])[:MAX_LABEL_CHARS]
             return self._note(start, end, CitationKind.HTML, label, closed and (opened, closed.end()))
         end = resume = begin.end()
         if begin.lastgroup in {None, "doi"}:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from answers.binding.layout import SOURCE_LABEL, Layout, Line, LineKind
-from answers.citations import Citation, CitationKind, reference_key
+from answers.citations import HTML_TAG, Citation, CitationKind, reference_key
 
 MAX_TITLE_CHARS = 500
 
@@ -82,7 +82,6 @@ _DATED = re.compile(r"[(（](?:19|20)\d\d[a-z]?(?:, [^()（）\n]{1,20})?[)）]|
 _HAS_MARK = re.compile(r"[\[【]\d{1,3}[\]】]")
 _ENDS_WITH_MARK = re.compile(r"[\[【]\d{1,4}(?:[\s,–-]+\d{1,4})*[\]】][.。\s]*\Z")
 _SOURCE_LINE = re.compile(rf"\n[ \t>]*(?:[-*+•][ \t]+)?{SOURCE_LABEL.pattern}", re.I)
-_TAG_ONLY = re.compile(r"\s*</?[A-Za-z][^<>\n]{0,300}>\s*")
 _BULLET = re.compile(r"[-*+•·][ \t]+|\d{1,4}[.)][ \t]+")
 
 
@@ -217,12 +216,9 @@ _ACRONYM = re.compile(r"[(（]([A-Z][A-Za-z&-]{1,11})[)）]")
 def _names(head: str) -> Iterator[str]:
     """Yield the names under which a bibliography entry is cited: surname, organization, acronym."""
     segment = _SEGMENT.search(head.lstrip("*_[ "))
-    if segment is None:
-        return
-    name = segment[0].strip(" *_[")
-    words = name.split()
+    words = [] if segment is None else segment[0].strip(" *_[").split()
     if words:
-        yield name.casefold()
+        yield " ".join(words).casefold()
         yield words[0].casefold()
         yield words[-1].casefold()
         acronym = "".join(word[0] for word in words if word[0].isupper())
@@ -333,10 +329,8 @@ class _Reader:
         if self._continues(line):
             self._entries[-1].end = line.end
             return
-        if line.kind is LineKind.TABLE and set(self._text[line.start : line.end]) <= set("|:- \t\r"):
-            return
         written = self._text[start : line.end]
-        if _TAG_ONLY.fullmatch(written[:400]):
+        if not HTML_TAG.sub("", written[:400]).strip():
             return
         has_source = bool(self._urls(start, line.end))
         dated = _DATED.search(written[:400]) is not None and line.kind is not LineKind.TABLE
@@ -450,7 +444,7 @@ class _Reader:
         urls = self._urls(start, line.end)
         bullet = _BULLET.match(self._text, line.start, line.end)
         self._append(None, start, max(start, line.content) if bullet else start, line.end, "unnumbered")
-        if len(urls) > 1 and bullet is None and line.kind is not LineKind.TABLE:
+        if bullet is None and line.kind is not LineKind.TABLE:
             first = self._entries[-1]
             for before, each in pairwise(urls):
                 if not self._text[before.end : each.start].strip(" \t([<)>]") or each.url == before.url:
@@ -534,7 +528,6 @@ _LINK = re.compile(
     r"!?\[([^\[\]\n]{0,300})\]\([^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,500})?(?:\s+[\"'(][^\n]{0,200}?[\"')])?\)"
 )
 _ANY_URL = re.compile(r"<?(?:https?://|www\.)[^\s<>]{1,4096}>?", re.I)
-_HTML_TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
 _QUOTED = re.compile(r"\s*[\"'“「《(]([^\n\"”」》]{1,300})[\"'”」》)]\s*\Z")
 _REMARK_AFTER = re.compile(r"[-–—|(（:,，]|(?:last )?accessed|retrieved|访问|检索", re.I)
 _REMARK = re.compile(
@@ -551,7 +544,7 @@ def title_of(written: str, labels: Sequence[str]) -> str:
     for label in (_LINK.sub(r"\1", each) for each in labels):  # the text of an image
         if not _is_no_title(label) and not label.strip(" []").isdigit():
             return _trimmed(label)
-    without = _HTML_TAGS.sub(" ", written)
+    without = HTML_TAG.sub(" ", written)
     without = _LINK.sub(lambda match: "" if _is_no_title(match[1]) else f" {match[1]} ", without)
     without = _ANY_URL.sub(" ", without)
     quoted = _QUOTED.fullmatch(without)
@@ -565,13 +558,10 @@ def _is_no_title(label: str) -> bool:
 def _trimmed(title: str) -> str:
     title = " ".join(title.replace("|", " | ").replace("**", "").split())
     for _ in range(3):
-        shorter = _REMARK.sub("", title).strip(" \t-–—:：|,，;；.。*_<>·•→^")
+        title = _REMARK.sub("", title).strip(" \t-–—:：|,，;；.。*_<>·•→^")
         for opener, closer in ("[]", "()", "（）", "【】"):
-            if shorter.startswith(closer) or (shorter.endswith(closer) and opener not in shorter):
-                shorter = shorter.strip(closer)
-            if shorter.endswith(opener) or (shorter.startswith(opener) and closer not in shorter):
-                shorter = shorter.strip(opener)
-        if shorter == title:
-            break
-        title = shorter
+            if title.startswith(closer) or (title.endswith(closer) and opener not in title):
+                title = title.strip(closer)
+            if title.endswith(opener) or (title.startswith(opener) and closer not in title):
+                title = title.strip(opener)
     return title[:MAX_TITLE_CHARS]

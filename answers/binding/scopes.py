@@ -17,6 +17,7 @@ from answers.binding.layout import SOURCE_LABEL, Block, Line, LineKind, is_delim
 from answers.binding.marks import LINK, MARKS, NUMBER, URL
 from answers.binding.references import FoundMark
 from answers.binding.sentences import Span
+from answers.citations import HTML_TAG
 
 _MAX_SOURCES = 8
 """A longer list of sources is a bibliography of the report."""
@@ -33,7 +34,6 @@ _SOURCE_LINE = re.compile(
     re.I | re.S,
 )
 """Line of sources. At most a remark, such as the date of access, is behind the last mark."""
-_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,80}>")
 _TITLE_WORD = r"[^\s.!?。！？:：\d|]+"
 _TITLE = re.compile(
     rf"[^\n]{{0,160}}[:：]\W*|[*_#\s]*{_TITLE_WORD}(?: {_TITLE_WORD}){{0,7}}\s*"
@@ -96,14 +96,14 @@ class Scopes:
     def read(self, block: Block, spans: Sequence[Span], marks: Sequence[int]) -> None:
         """Read a block with its sentences and the indices of its marks."""
         if block.kind is LineKind.HEADING:
-            if marks and _SOURCE_LINE.fullmatch(self._text, block.start, block.end):
+            if _SOURCE_LINE.fullmatch(self._text, block.start, block.end):
                 self.read_list(block, marks, is_only=False)
                 return
             self._close(block.level)
             self._frames.append(_Frame(block.level))
             self._levels.append(block.level)
         frame = self._place(block)
-        if self._is_source(block, has_marks=bool(marks)):
+        if block.kind is not LineKind.HEADING and self._is_source(block, has_marks=bool(marks)):
             if marks:
                 self._bind(marks, block)
             return
@@ -127,8 +127,7 @@ class Scopes:
                 (own if statement.is_cited else free).append(statement)
                 self._before = statement if block.kind is not LineKind.HEADING else self._before
             self._support(inside, targets)
-        if own or free:
-            self._add(block, frame, own, free, marks)
+        self._add(block, frame, own, free, marks)
 
     def _add(
         self, block: Block, frame: _Frame, own: list[Statement], free: list[Statement], marks: Sequence[int]
@@ -184,7 +183,7 @@ class Scopes:
         """Close the lists and items that do not contain a block, and return the frame that does."""
         while (top := self._frames[-1]).level < 0:
             is_next = top.level == _LIST and block.kind is LineKind.ITEM and block.indent > top.indent - 2
-            if block.kind is not LineKind.HEADING and (is_next or block.indent >= top.indent + 2):
+            if is_next or block.indent >= top.indent + 2:
                 break
             self._pop()
         if block.kind is LineKind.ITEM and top.level != _LIST:
@@ -192,7 +191,7 @@ class Scopes:
         return self._frames[-1]
 
     def _close(self, level: int) -> None:
-        while len(self._frames) > 1 and (self._frames[-1].level < 0 or self._frames[-1].level >= level):
+        while self._frames[-1].level < 0 or self._frames[-1].level >= level:
             self._pop()
 
     def _pop(self) -> None:
@@ -230,7 +229,7 @@ class Scopes:
             is_near |= is_text or SOURCE_LABEL.match(self._text, block.start, block.end) is not None
         # Statements with a source of their own have another one only in a line directly below them.
         last = [each for each in holder.last if is_near or not each.is_cited]
-        targets = [each for each in scope if not each.is_title] or scope or last
+        targets = [each for each in scope if not each.is_title] or last
         if holder.last and not targets:
             return
         if holder.begins_with_source or not targets:
@@ -254,11 +253,11 @@ class Scopes:
         text = self._text[slice(*span)]
         if not has_marks:
             is_label = self._is_empty(span) and any(map(str.isalpha, text))
-            return block.kind in {LineKind.TEXT, LineKind.ITEM} and (is_label or SOURCE_LABEL.match(text) is not None)
+            return block.kind is not LineKind.TABLE and (is_label or SOURCE_LABEL.match(text) is not None)
         if block.kind is LineKind.TABLE:  # a row of sources
             return self._is_empty(span) and any(map(str.isalpha, re.split(f"[{MARKS}]", text, maxsplit=1)[0]))
-        if block.kind is LineKind.HEADING or _SOURCE_LINE.fullmatch(text):
-            return block.kind is not LineKind.HEADING
+        if _SOURCE_LINE.fullmatch(text):
+            return True
         is_nested = block.kind is LineKind.TEXT or self._frames[-2].level == _ITEM
         return self._is_empty(span) and not set(text).isdisjoint(LINK + URL) and (is_nested or text[0] != LINK)
 
@@ -271,7 +270,7 @@ class Scopes:
 
     def _is_empty(self, span: Span) -> bool:
         """Return whether a sentence has no words besides its marks."""
-        return _LABEL_WORDS.fullmatch(_TAG.sub("", self._text[slice(*span)])) is not None
+        return _LABEL_WORDS.fullmatch(HTML_TAG.sub("", self._text[slice(*span)])) is not None
 
     def _is_title(self, span: Span) -> bool:
-        return _TITLE.fullmatch(_TAG.sub("", self._text[slice(*span)])) is not None
+        return _TITLE.fullmatch(HTML_TAG.sub("", self._text[slice(*span)])) is not None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from answers.binding.layout import Block, LineKind
 from answers.binding.marks import MARKS, NUMBER
+from answers.citations import HTML_TAG
 
 LABELLED = re.compile(
     r"[ \t]*[*_]{0,3}[^\W\d_][^\n:：.!?。！？|\[\]<>]{0,40}"
@@ -136,9 +137,6 @@ def _is_wide(char: str) -> bool:
     return "\u2e80" <= char < "\ue000" or "\uf900" <= char <= "\uffef"
 
 
-_ONLY_TAGS = re.compile(r"(?>(?:</?[A-Za-z][\w-]{0,20}(?:\s[^<>\n]{0,300})?/?>\s*)+)")
-
-
 def _divided(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield a span without surrounding white space, divided if it is too long. HTML tags alone are no sentence."""
     while start < end and (text[start].isspace() or text[start] == ">"):
@@ -150,5 +148,5 @@ def _divided(text: str, start: int, end: int) -> Iterator[Span]:
         cut = cut or start + MAX_STATEMENT_CHARS
         yield start, cut
         start = cut
-    if start < end and not _ONLY_TAGS.fullmatch(text, start, end):
+    if HTML_TAG.sub("", text[start:end]).strip():
         yield start, end

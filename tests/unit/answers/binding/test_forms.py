@@ -310,6 +310,15 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[3]", C, "J. Roe agrees [3]."),
         ],
     ),
+    "lists of autolinks": (f"Iron is hard [2].\n\n## Sources\n\n<{A}>\n\n<{B}>\n", [("[2]", B, "Iron is hard [2].")]),
+    "links in nested items": (
+        f"- Iron is hard.\n  - [a]({A})\n- Gold\n  - It is soft.\n  - Sources:\n    - {B}\n- Tin is light ([c]({C})).\n",
+        [
+            (f"[a]({A})", A, "Iron is hard."),
+            (B, B, "It is soft."),
+            (f"[c]({C})", C, f"Tin is light ([c]({C}))."),
+        ],
+    ),
     "report in a fence": (f"```markdown\nWater is wet [1].{LIST}```\n", [("[1]", A, "Water is wet [1].")]),
 }
 
