@@ -154,6 +154,8 @@ def classify(facts: PageFacts) -> Finding:
     A page of pictures below a consent dialog is ``partial``: it may show its content only after the dialog.
     """
     chars = len(" ".join(facts.text.split()))
+    if not any(char.isprintable() and char != " " for char in facts.text):
+        chars = 0  # only format characters such as zero-width spaces
     facts = replace(
         facts,
         html=facts.html[:_SEARCHED_CHARS],

@@ -216,6 +216,7 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
     "nothing": (facts(""), CaptureOutcome.EMPTY),
+    "nothing but zero-width characters": (facts("\u200b \ufeff\n" * 100), CaptureOutcome.EMPTY),
     "nothing but its number": (facts("404"), CaptureOutcome.SOFT_404),
     "much that is hidden, and nothing else": (facts("", hidden_chars=3000), CaptureOutcome.EMPTY),
     "an app that wants scripts": (
