@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from types import TracebackType
@@ -155,13 +155,15 @@ async def evaluate(
     parameters = case.parameters or runtime.settings.parameters
     client = await _opened(runtime, judged_by)  # takes seconds in a new process
     forbidden = ForbiddenSources((*case.judge.forbidden_sources, *runtime.settings.forbidden_sources))
+    policy = case.judge.evidence_policy(case.evidence_policy)
+    opens_pages = not case.stored_pages and policy is not EvidencePolicy.SUPPLIED
     pages = pages or AnswerPages(
         runtime.pages,
         near=case.answered_at,
         owner=case.owner,
         stored_only=case.stored_pages,
         supplied=case.supplied,
-        policy=case.judge.evidence_policy(case.evidence_policy),
+        policy=policy,
     )
     pages.forbidden = forbidden
     call_log = CallLog(runtime, pages, case.result_id, is_stored=case.is_stored)
@@ -183,7 +185,7 @@ async def evaluate(
         deadline_s=max(1.0, (case.deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
         verifier=verifier,
     )
-    with call_log, _stored_pages_only() if case.stored_pages else nullcontext():
+    with call_log, nullcontext() if opens_pages else services_of_run(StoredPagesOnly()):
         judged = await _run_judge(run, rejections)
         watch.lap("judge_s")
         calls = await call_log.store(case.judge)
@@ -208,11 +210,6 @@ async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
     if runtime.process_pool is not None:
         runtime.process_pool.start_in_background()
     return client
-
-
-def _stored_pages_only() -> AbstractContextManager[None]:
-    """Return a context manager that prevents captures by the tools of a public script."""
-    return services_of_run(StoredPagesOnly())
 
 
 def _judge_usage(result: Mapping[str, Any], meter: UsageMeter) -> dict[str, Any]:
@@ -495,10 +492,7 @@ class AnswerPages:
 
     async def _rendered(self, capture: Capture) -> Capture:
         """Return the rendered capture of a supplied page, and any other capture as it is."""
-        if capture.source is not CaptureSource.SUPPLIED:
-            return capture
-        rendered = self._supplied[canonical_key(capture.url)] = await self._pages.rendered(capture)
-        return rendered
+        return await self._pages.rendered(capture) if capture.source is CaptureSource.SUPPLIED else capture
 
     def _fallback(self, url: str, capture: Capture | None) -> Capture | None:
         """Return the supplied page to use instead of a capture that is not evidence; None if there is none."""
@@ -533,9 +527,10 @@ class AnswerPages:
         return self._supplied.get(canonical_key(url)) if self.policy is EvidencePolicy.SUPPLIED else None
 
     async def _evidence_for(self, url: str) -> Evidence:
-        evidence, known = None, self.used_capture(url) or self._preferred(url)
+        evidence, known = None, self.used_capture(url)
+        if known is None and (supplied := self._preferred(url)) is not None:
+            known = await self._rendered(supplied)
         if known is not None:
-            known = await self._rendered(known)
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
                 evidence = await self._pages.evidence(known)
         try:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from answers.submission import Answer
 from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import open_runtime
+from cache.capture import EvidencePolicy
 from tests.compat.web import Reply, Web, running_web
 from tests.fakes.settings import settings_for_tests
 
@@ -42,8 +44,15 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         yield web
 
 
-@pytest.mark.parametrize("in_process", [False, True])
-async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, in_process: bool):
+@pytest.mark.parametrize(
+    ("in_process", "case"),
+    [
+        (False, {"stored_pages": True}),
+        (True, {"stored_pages": True}),
+        (True, {"evidence_policy": EvidencePolicy.SUPPLIED}),
+    ],
+)
+async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, in_process: bool, case: dict[str, Any]):
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "tools.py").write_text(SCRIPT)
     settings = settings_for_tests(
@@ -53,7 +62,7 @@ async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, 
     async with open_runtime(settings, in_process=in_process) as runtime:
         judge = runtime.judge("tools")
         answer = Answer(name="answer_1.md", text=f"{url} and the browser")
-        result = await evaluate(runtime, JudgingCase(judge=judge, agent="demo", answer=answer, stored_pages=True))
+        result = await evaluate(runtime, JudgingCase(judge=judge, agent="demo", answer=answer, **case))
         assert (site.requests, await runtime.index.find(url)) == ([], None)
     leaves = {leaf["id"]: leaf for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]}
     assert {name: (leaf["outcome"], leaf.get("reason")) for name, leaf in leaves.items()} == {
