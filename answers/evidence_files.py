@@ -65,6 +65,8 @@ def _with_content(record: Mapping[str, Any], files: Mapping[str, bytes], path: s
     kind = _CONTENT_OF_SUFFIX.get(name.rpartition(".")[2].lower())
     if kind is None:
         raise _invalid(path, f"{name!r} has no known suffix: use one of {', '.join(_CONTENT_OF_SUFFIX)}")
+    if record.get(kind) is not None:
+        raise _invalid(path, f"is given beside {kind}: give one of them")
     return {key: value for key, value in record.items() if key != "file"} | {kind: files[name]}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -71,7 +71,7 @@ async def with_stored_evidence(
         return list(submissions)
     try:
         pages = await asyncio.to_thread(lambda: dict(_pages(service, submissions)))
-        observed = {key: list((await observe_supplied(each)).values()) for key, each in pages.items()}
+        observed = {key: await observe_supplied(each) for key, each in pages.items()}
     except SuppliedRejected as error:
         raise Problem(
             422, "INVALID", "A supplied page cannot be used; see errors", errors=[(error.path, error.message)]
@@ -102,8 +102,5 @@ def _pages(
             prefix = f"answers.{position}"
             if len(submissions) > 1:
                 prefix = f"{submission.agent}/{submission.task_id}/{answer.name}"
-            records: list[tuple[str, Any]] = [
-                (f"{prefix}.evidence.{place}", record) for place, record in enumerate(answer.evidence)
-            ]
-            pages = supplied_pages(records, supplier=SUPPLIED_BY_AGENT, now=now)
-            yield (number, answer.name), dict(zip([place for place, _ in records], pages, strict=True))
+            records = ((f"{prefix}.evidence.{place}", record) for place, record in enumerate(answer.evidence))
+            yield (number, answer.name), supplied_pages(records, supplier=SUPPLIED_BY_AGENT, now=now)

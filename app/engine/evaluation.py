@@ -29,7 +29,14 @@ from app.errors import script_error
 from app.progress import Progress
 from cache.capture import Capture, EvidencePolicy
 from cache.errors import CacheError
-from cache.sources.supplied import SUPPLIED_BY_AGENT, SuppliedRejected, digest_of, store_supplied, supplied_pages
+from cache.sources.supplied import (
+    SUPPLIED_BY_AGENT,
+    SuppliedRejected,
+    digest_of,
+    observe_supplied,
+    store_observed,
+    supplied_pages,
+)
 from cache.sources.uploads import UploadedPage
 from judges.agent_figures import AnswerOutcome, summary_fields, word_count
 from judges.errors import (
@@ -206,7 +213,8 @@ class Planner:
         if not path.is_dir():
             return None
         try:
-            return path, digest_of(_supplied_pages(path))
+            pages = _supplied_pages(path)
+            return (path, digest_of(pages.values())) if pages else None
         except (InvalidSubmission, SuppliedRejected) as error:
             return path, f"invalid: {error}"  # reported when the answer is judged
 
@@ -293,8 +301,8 @@ async def _evaluate(
             raise JudgeBug(planned.reason, traceback=(planned.problem or ("", ""))[1])
         supplied: Sequence[Capture] = ()
         if planned.evidence is not None:
-            pages = await asyncio.to_thread(_supplied_pages, planned.evidence[0])
-            supplied = await store_supplied(pages, runtime.pages, owner=None)
+            observed = await observe_supplied(await asyncio.to_thread(_supplied_pages, planned.evidence[0]))
+            supplied = await store_observed(observed, runtime.pages, owner=None)
         result = await pipeline.evaluate(
             runtime,
             pipeline.JudgingCase(
@@ -330,8 +338,8 @@ async def _evaluate(
     return AnswerEvaluation(planned=planned, outcome=outcome, pages=pages, path=judged.path)
 
 
-def _supplied_pages(folder: Path) -> list[UploadedPage]:
-    """Return the pages that the agent supplied. Blocks on disk reads.
+def _supplied_pages(folder: Path) -> dict[str, UploadedPage]:
+    """Return the pages that the agent supplied, by their places in the index. Blocks on disk reads.
 
     Raises:
         InvalidSubmission, SuppliedRejected: The folder or a page is invalid.

@@ -58,17 +58,17 @@ def read_supplied(file: BinaryIO, *, supplier: str, now: datetime) -> list[Uploa
     pages = supplied_pages(records, supplier=supplier, now=now)
     if not pages:
         raise SuppliedRejected("", "contains no page: write one JSON object per line, with url and a content")
-    return pages
+    return list(pages.values())
 
 
-def supplied_pages(records: Iterable[tuple[str, Any]], *, supplier: str, now: datetime) -> list[UploadedPage]:
-    """Return the pages of records, given with their places. ``supplier`` is stored with them as their uploader.
+def supplied_pages(records: Iterable[tuple[str, Any]], *, supplier: str, now: datetime) -> dict[str, UploadedPage]:
+    """Return the pages of records by their places. ``supplier`` is stored with them as their uploader.
 
     Raises:
         SuppliedRejected: A record is invalid, two records have the same page, or there are too many.
     """
     places: dict[str, str] = {}
-    pages: list[UploadedPage] = []
+    pages: dict[str, UploadedPage] = {}
     for place, record in records:
         if len(pages) == MAX_PAGES:
             raise SuppliedRejected(place, f"more than {MAX_PAGES:,} pages: divide them")
@@ -76,7 +76,7 @@ def supplied_pages(records: Iterable[tuple[str, Any]], *, supplier: str, now: da
         earlier = places.setdefault(canonical_key(page.url), place)
         if earlier != place:
             raise SuppliedRejected(f"{place}.url", f"{page.url} is already given by {earlier}: remove one of them")
-        pages.append(page)
+        pages[place] = page
     return pages
 
 
@@ -167,7 +167,7 @@ def _content(kind: str, value: str | bytes, path: str) -> str | bytes:
     return data
 
 
-def digest_of(pages: Sequence[UploadedPage]) -> str:
+def digest_of(pages: Iterable[UploadedPage]) -> str:
     """Return a SHA-256 (hex) of the URLs and contents of pages."""
     digest = hashlib.sha256()
     for page in pages:
@@ -190,30 +190,30 @@ def _5grams(words: Sequence[str]) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + 5]) for at in range(max(1, len(words) - 4))}
 
 
-async def observe_supplied(pages: Mapping[str, UploadedPage]) -> dict[str, Observation]:
+async def observe_supplied(pages: Mapping[str, UploadedPage]) -> list[Observation]:
     """Convert pages, given by their place. Nothing is opened.
 
     Raises:
         SuppliedRejected: A page cannot be converted.
     """
-    observations: dict[str, Observation] = {}
+    observations: list[Observation] = []
     for place, page in pages.items():
         try:
-            observations[place] = await observe_upload(page, source=CaptureSource.SUPPLIED)
+            observations.append(await observe_upload(page, source=CaptureSource.SUPPLIED))
         except DocumentRejected as error:
             raise SuppliedRejected(place, f"{page.url}: {error}") from error
     return observations
 
 
-async def store_supplied(pages: Sequence[UploadedPage], cache: PageCache, *, owner: str | None) -> list[Capture]:
+async def store_supplied(pages: Iterable[UploadedPage], cache: PageCache, *, owner: str | None) -> list[Capture]:
     """Store pages and return their captures, which need not be evidence. They are not found by their URLs.
 
     Raises:
         SuppliedRejected: A page cannot be converted. Nothing is stored.
         BlobStoreFailed, IndexFailed: A page cannot be stored.
     """
-    observations = await observe_supplied({str(place): page for place, page in enumerate(pages)})
-    return await store_observed(list(observations.values()), cache, owner=owner)
+    observations = await observe_supplied({f"page {number}": page for number, page in enumerate(pages, start=1)})
+    return await store_observed(observations, cache, owner=owner)
 
 
 async def store_observed(observations: Sequence[Observation], cache: PageCache, *, owner: str | None) -> list[Capture]:

@@ -73,7 +73,7 @@ async def test_supplied_html_is_rendered_once_and_used_as_it_is_if_nothing_is_vi
         ("1", {"url": f"{URL}/2", "text": "Hello"}),
     ]
     supplied = await store_supplied(
-        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)), cache, owner="me"
+        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)).values(), cache, owner="me"
     )
     page, text = [await cache.rendered(each) for each in supplied]
     assert text is supplied[1]

@@ -70,6 +70,12 @@ async def test_result_is_reused_until_the_supplied_pages_or_the_policy_change(fo
     assert planned.reason == "the supplied pages or their policy changed"
 
 
+async def test_folder_without_a_page_is_like_none(folder: AnswerFolder):
+    supply(folder, 1, [], {}).joinpath("arches.html").unlink(missing_ok=True)
+    [planned] = await folder.plan(folder.settings())
+    assert planned.evidence is None
+
+
 @pytest.mark.parametrize(
     ("index", "files", "message"),
     [
@@ -78,7 +84,13 @@ async def test_result_is_reused_until_the_supplied_pages_or_the_policy_change(fo
         ([{"url": ARCHES, "file": "arches.pdf"}], {"arches.pdf": NINE}, "is html by its bytes, not pdf"),
         ([{"url": ARCHES, "file": "../answer_1.md"}], None, "is not a file beside index.json"),
         ([{"url": ARCHES, "file": "arches.exe"}], {"arches.exe": NINE}, "has no known suffix"),
+        ([{**INDEX[1], "html": NINE}], None, "answer_2.evidence/index.json.0.file: is given beside html"),
         ([*INDEX, INDEX[0]], None, "is already given by answer_2.evidence/index.json.0"),
+        (
+            [INDEX[0], {"url": ARCHES, "file": "arches.pdf"}],
+            {"arches.pdf": "%PDF-1.4"},
+            "answer_2.evidence/index.json.1: https://towns.example/arches: damaged",
+        ),
     ],
 )
 async def test_invalid_pages_of_one_answer_do_not_affect_the_others(

@@ -95,7 +95,7 @@ async def test_forbidden_sources_are_not_captured_and_redirects_to_them_are_not_
 async def supplied(cache: PageCache, texts: dict[str, str]) -> list[Capture]:
     records = [(url, {"url": url, "text": text}) for url, text in texts.items()]
     found = supplied_pages(records, supplier=SUPPLIED_BY_AGENT, now=datetime.now(UTC))
-    return await store_supplied(found, cache, owner="me")
+    return await store_supplied(found.values(), cache, owner="me")
 
 
 @pytest.mark.parametrize(

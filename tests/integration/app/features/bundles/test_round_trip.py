@@ -130,7 +130,9 @@ async def test_replay_uses_supplied_pages_and_the_forbidden_sources_of_the_servi
     world.settings = world.settings.model_copy(update={"forbidden_sources": (entry,)})
     records = [("0", {"url": MUSEUM, "text": PAGES[MUSEUM]}), ("1", {"url": LAMPS, "text": PAGES[LAMPS]})]
     world.supplied = await store_supplied(
-        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)), world.pages, owner=None
+        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)).values(),
+        world.pages,
+        owner=None,
     )
     result = await world.judge()
     assert {page["source"] for page in result["pages"] if page["url"] == MUSEUM} == {"supplied"}
@@ -144,7 +146,9 @@ async def test_copy_that_the_judge_was_not_shown_is_exported_and_verified(tmp_pa
     world = InMemoryJudging(tmp_path, model(), capturer=PagesWithBodies({LAMPS: PAGES[LAMPS]}))
     records = [("0", {"url": MUSEUM, "text": PAGES[MUSEUM]}), ("1", {"url": LAMPS, "text": "The lamps are red."})]
     world.supplied = await store_supplied(
-        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)), world.pages, owner=None
+        supplied_pages(records, supplier="supplied by the agent", now=datetime.now(UTC)).values(),
+        world.pages,
+        owner=None,
     )
     result = await world.judge()
     copies = {page["url"]: page["other_copy"] for page in result["pages"] if "other_copy" in page}
