@@ -102,7 +102,7 @@ def _sibling_weights(group: RubricNode) -> Iterator[LintFinding]:
     if weights and max(weights) < 0 and len(averaged) == len(group.children):
         message = "has only penalties, so it always scores 0; make the group the penalty instead of its children"
         yield LintFinding(code=LintRule.ONLY_PENALTIES, node_id=group.id, message=message)
-    elif len(weights) == 1 and weights != {1.0}:
+    elif len(weights) == 1 and max(weights) > 0 and weights != {1.0}:
         for child in averaged:
             message = f"weight {child.weight:g} has no effect because every non-critical sibling has it, too; remove it"
             yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)

@@ -71,6 +71,7 @@ def test_invalid_weight_is_found(weight: float) -> None:
 def test_penalties_are_no_pointless_weights_but_need_a_positive_one() -> None:
     assert findings(under_root(claim("a", weight=7.0), claim("b", weight=7.0), claim("p", weight=-5.0))) == []
     assert findings(under_root(claim("p", weight=-5.0), claim("q", weight=-5.0))) == [("only_penalties", "root")]
+    assert findings(under_root(claim("gate", critical=True), claim("p", weight=-5.0))) == []
 
 
 def test_critical_penalty_is_found_and_the_message_names_the_alternative() -> None:
