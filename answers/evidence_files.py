@@ -39,13 +39,13 @@ def evidence_records(files: Mapping[str, bytes], path: str) -> tuple[Mapping[str
         InvalidSubmission: There is no valid index, or it names a file that cannot be used, or a file is not in it.
     """
     if INDEX not in files:
-        raise _invalid(f"{path}/{INDEX}", 'is missing: list the pages in it, as [{"url": ..., "file": ...}]')
+        raise invalid_evidence(f"{path}/{INDEX}", 'is missing: list the pages in it, as [{"url": ..., "file": ...}]')
     try:
         index = json.loads(files[INDEX])
     except (ValueError, RecursionError) as error:
-        raise _invalid(f"{path}/{INDEX}", f"is not JSON: {error}") from error
+        raise invalid_evidence(f"{path}/{INDEX}", f"is not JSON: {error}") from error
     if not isinstance(index, list):
-        raise _invalid(f"{path}/{INDEX}", 'is not a list of pages: write [{"url": ..., "file": ...}]')
+        raise invalid_evidence(f"{path}/{INDEX}", 'is not a list of pages: write [{"url": ..., "file": ...}]')
     left = set(files) - {INDEX}
     records = []
     for place, record in enumerate(index):
@@ -54,21 +54,22 @@ def evidence_records(files: Mapping[str, bytes], path: str) -> tuple[Mapping[str
             record = _with_content(record, files, f"{path}/{INDEX}.{place}.file")
         records.append(record)
     if left:
-        raise _invalid(f"{path}/{min(left)}", f"is not in {INDEX}: add its URL, or remove it")
+        raise invalid_evidence(f"{path}/{min(left)}", f"is not in {INDEX}: add its URL, or remove it")
     return tuple(records)
 
 
 def _with_content(record: Mapping[str, Any], files: Mapping[str, bytes], path: str) -> dict[str, Any]:
     name = record["file"]
     if not isinstance(name, str) or name not in files or name == INDEX:
-        raise _invalid(path, f"{str(name)[:100]!r} is not a file beside {INDEX}")
+        raise invalid_evidence(path, f"{str(name)[:100]!r} is not a file beside {INDEX}")
     kind = _CONTENT_OF_SUFFIX.get(name.rpartition(".")[2].lower())
     if kind is None:
-        raise _invalid(path, f"{name!r} has no known suffix: use one of {', '.join(_CONTENT_OF_SUFFIX)}")
+        raise invalid_evidence(path, f"{name!r} has no known suffix: use one of {', '.join(_CONTENT_OF_SUFFIX)}")
     if record.get(kind) is not None:
-        raise _invalid(path, f"is given beside {kind}: give one of them")
+        raise invalid_evidence(path, f"is given beside {kind}: give one of them")
     return {key: value for key, value in record.items() if key != "file"} | {kind: files[name]}
 
 
-def _invalid(path: str, message: str) -> InvalidSubmission:
+def invalid_evidence(path: str, message: str) -> InvalidSubmission:
+    """Return the error for a folder of pages or a file in it."""
     return InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.NOT_JSON)])

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
 from answers.errors import AnswersNotFound, InvalidSubmission, Problem, ProblemCode
-from answers.evidence_files import EVIDENCE_SUFFIX, evidence_folder, evidence_records
+from answers.evidence_files import EVIDENCE_SUFFIX, evidence_folder, evidence_records, invalid_evidence
 from answers.submission import (
     MAX_ANSWER_BYTES,
     Answer,
@@ -336,19 +336,15 @@ def read_evidence(folder: Path) -> tuple[Mapping[str, Any], ...]:
     files: dict[str, bytes] = {}
     left = MAX_TOTAL_BYTES
     for path in _visible(folder):
+        place = f"{folder.name}/{path.name}"
         if path.is_symlink() or not path.is_file():
-            message = "is not a file: put the pages directly into the folder"
-            raise InvalidSubmission(
-                [Problem(path=f"{folder.name}/{path.name}", message=message, code=ProblemCode.BAD_NAME)]
-            )
+            raise invalid_evidence(place, "is not a file: put the pages directly into the folder")
         with path.open("rb") as file:
             files[path.name] = file.read(min(left, MAX_EVIDENCE_BYTES) + 1)
         left -= len(files[path.name])
         if left < 0 or len(files[path.name]) > MAX_EVIDENCE_BYTES:
             message = f"is too large: at most {MAX_EVIDENCE_BYTES} bytes, and {MAX_TOTAL_BYTES} for all pages"
-            raise InvalidSubmission(
-                [Problem(path=f"{folder.name}/{path.name}", message=message, code=ProblemCode.TOO_LARGE)]
-            )
+            raise invalid_evidence(place, message)
     return evidence_records(files, folder.name)
 
 

@@ -425,8 +425,6 @@ class AnswerPages:
         self._supplied = {canonical_key(capture.url): capture for capture in supplied}
         self.policy = policy
         self._seen: dict[str, Capture] = {}
-        self._other_copies: dict[str, Capture] = {}
-        """Captures that a supplied page replaced, by key of the URL."""
 
     @property
     def seen(self) -> tuple[Capture, ...]:
@@ -484,7 +482,7 @@ class AnswerPages:
             return await self._evidence_for(url)
         except NoEvidence as missing:
             supplied = self._fallback(url, missing.capture)
-            if supplied is None or missing.outcome is CaptureOutcome.FORBIDDEN:
+            if supplied is None:
                 raise
         supplied = await self._rendered(supplied)
         self._keep(supplied)
@@ -499,8 +497,6 @@ class AnswerPages:
         supplied = self._supplied.get(canonical_key(url)) if self.policy is EvidencePolicy.FALLBACK else None
         if supplied is None or not supplied.is_evidence or (capture is not None and capture.is_evidence):
             return None
-        if capture is not None and capture.source is not CaptureSource.SUPPLIED:
-            self._other_copies[canonical_key(url)] = capture
         return supplied
 
     async def other_copy(self, used: Capture) -> dict[str, Any]:
@@ -508,9 +504,10 @@ class AnswerPages:
 
         ``common_5grams`` compares the texts of both copies; None if one of them is not evidence.
         """
-        key = canonical_key(used.url)
-        other = self._other_copies.get(key) if used.source is CaptureSource.SUPPLIED else self._supplied.get(key)
-        if other is None and used.source is CaptureSource.SUPPLIED:
+        other = None
+        if used.source is not CaptureSource.SUPPLIED:
+            other = self._supplied.get(canonical_key(used.url))
+        else:
             with suppress(CacheError):
                 other = await self._pages.stored(used.url, owner=self._owner)
         if other is None:
