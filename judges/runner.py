@@ -137,7 +137,6 @@ class ExtractionRecord:
 
     name: str
     value: dict[str, Any] | None = None
-    source: str | None = None
     prompt: str | None = None
     usage: Usage = field(default_factory=Usage)
     error: str | None = None
@@ -371,13 +370,12 @@ class _Reader:
                     ),
                 )
         except ExtractionFailed as error:
-            self.records.append(ExtractionRecord(name=name, source=source, usage=error.usage, error=str(error)))
+            self.records.append(ExtractionRecord(name=name, usage=error.usage, error=str(error)))
             raise
         self.records.append(
             ExtractionRecord(
                 name=name,
                 value=extraction.value.model_dump(mode="json", warnings=False),  # an empty extraction is not validated
-                source=source,
                 prompt=extraction.prompt,
                 usage=extraction.usage,
             )

@@ -193,7 +193,7 @@ def _look_up(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 class EgressProxy:
-    """Egress proxy as an async context manager. ``url`` is the shared port, which is open as long as the proxy."""
+    """Egress proxy as an async context manager."""
 
     def __init__(
         self,
@@ -214,13 +214,6 @@ class EgressProxy:
         self._limits = limits or EgressLimits()
         self._ports = ports
         self._resolver = resolver or SystemResolver()
-        self._shared: ProxyPort | None = None
-
-    @property
-    def url(self) -> str:
-        if self._shared is None:
-            raise RuntimeError("the egress proxy is not running")
-        return self._shared.url
 
     @contextmanager
     def allowing(self, entry: str) -> Iterator[None]:
@@ -242,17 +235,11 @@ class EgressProxy:
         return frozenset(port for _, port in self._allow)
 
     async def __aenter__(self) -> EgressProxy:
-        shared = ProxyPort(self._dial, self._limits, max_bytes=None)
-        await shared.start()
-        self._shared = shared
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shared is not None:
-            await self._shared.aclose()
-            self._shared = None
         self._resolver.close()
 
     @asynccontextmanager

@@ -221,8 +221,8 @@ class EgressLimits:
 class ProxyPort:
     """One proxy port. Created by ``EgressProxy.proxy_port``."""
 
-    def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int | None) -> None:
-        """``dial`` checks the address and connects, or raises ConnectionRefused. ``max_bytes`` None: unlimited."""
+    def __init__(self, dial: Dial, limits: EgressLimits, *, max_bytes: int) -> None:
+        """``dial`` checks the address and connects, or raises ConnectionRefused."""
         self._dial = dial
         self._limits = limits
         self._max_bytes = max_bytes
@@ -250,7 +250,7 @@ class ProxyPort:
 
     @property
     def is_exhausted(self) -> bool:
-        return self._max_bytes is not None and self.bytes_forwarded > self._max_bytes
+        return self.bytes_forwarded > self._max_bytes
 
     def refusal_of(self, url: str) -> Refusal | None:
         """Return the last refusal for the host and port of a URL."""
@@ -359,17 +359,9 @@ class ProxyPort:
     def _record_refusal(self, host_port: tuple[str, int], reason: RefusalReason, detail: str) -> None:
         """Record a refusal, and log the first one per host."""
         self._refusals.append(Refusal(host=host_port[0], port=host_port[1], reason=reason, detail=detail))
-        if self._max_bytes is None or reason in _LIMIT_REASONS:
-            _log.info(
-                "request refused",
-                host=host_port[0],
-                port=host_port[1],
-                reason=reason.value,
-                detail=detail,
-            )
-            return
-        self._refused[host_port] += 1
-        if self._refused[host_port] == 1:
+        is_limit = reason in _LIMIT_REASONS
+        self._refused[host_port] += not is_limit
+        if is_limit or self._refused[host_port] == 1:
             _log.info(
                 "request refused",
                 host=host_port[0],

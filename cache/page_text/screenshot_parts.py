@@ -162,7 +162,6 @@ class _Section:
     data: bytes
     width: int
     height: int
-    scale: float
 
     @classmethod
     def of(cls, data: bytes, max_width: int) -> _Section | None:
@@ -173,9 +172,8 @@ class _Section:
         except UNREADABLE:
             return None
         if width <= max_width * WIDTH_TOLERANCE:
-            return cls(data, width, height, 1.0)
-        scale = max_width / width
-        return cls(data, max_width, max(1, round(height * scale)), scale)
+            return cls(data, width, height)
+        return cls(data, max_width, max(1, round(height * max_width / width)))
 
     def decoded(self, max_height: int) -> Image.Image:
         """Return the image in its shown size: at least the part above ``max_height``.

@@ -76,11 +76,6 @@ class FoldedText:
         """Return the span in the original of ``text[start:end]``, which must not be empty."""
         return self.starts[start], self.starts[end - 1] + 1
 
-    @property
-    def size(self) -> int:
-        """Approximate memory in bytes."""
-        return 2 * len(self.text) + self.starts.itemsize * len(self.starts)
-
 
 def fold(text: str) -> FoldedText:
     """Fold a text.

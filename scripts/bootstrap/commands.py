@@ -21,7 +21,6 @@ class CommandResult:
     """Outcome of a command. ``tail`` is the last lines of its output."""
 
     ok: bool
-    seconds: float
     log: Path
     tail: str
     timed_out: bool = False
@@ -62,11 +61,10 @@ class Commands:
                 )
             except OSError as error:
                 output.write(f"{error}\n".encode())
-                return CommandResult(False, 0.0, log, str(error))
+                return CommandResult(False, log, str(error))
             timed_out = self._wait(process, log, started, timeout_s)
         return CommandResult(
             ok=process.returncode == 0 and not timed_out,
-            seconds=time.monotonic() - started,
             log=log,
             tail=last_lines(log, 3),
             timed_out=timed_out,

@@ -42,14 +42,13 @@ def token_ids(text: str) -> tuple[int, ...]:
 class StepVerdict:
     """Score of one step.
 
-    ``picked`` is the chosen candidate, or None for the "none" option and for invalid letters. ``operation`` and
-    ``gold`` are the compared strings, ``f1`` their token F1 by reading.
+    ``picked`` is the chosen candidate, or None for the "none" option and for invalid letters. ``operation``
+    is the compared string, ``f1`` its token F1 by reading.
     """
 
     picked: str | None
     element_correct: bool
     operation: str
-    gold: str
     f1: Mapping[Reading, float]
 
     def success(self, reading: Reading) -> bool:
@@ -69,7 +68,6 @@ def score_answer(row: TildeRow, answer: SeeActReply) -> StepVerdict:
         picked=picked,
         element_correct=picked is not None and is_one_of(picked, row.targets),
         operation=operation_string(answer.action, answer.value),
-        gold=operation_string(row.op, row.value),
         f1=f1,
     )
 

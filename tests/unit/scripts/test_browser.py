@@ -43,7 +43,7 @@ class Packages(SystemPackages):
     def install(self, name, packages) -> CommandResult:
         self.installed += packages
         script(self._folder / "Chromium", WORKING)
-        return CommandResult(True, 0.0, self._folder, "")
+        return CommandResult(True, self._folder, "")
 
 
 class Machine:

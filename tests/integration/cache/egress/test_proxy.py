@@ -67,9 +67,12 @@ async def test_dns_rebinding_is_checked_on_every_connection() -> None:
         # server.
         names = TableResolver(rebind_test=[["203.0.114.1"], ["127.0.0.1"]])
         limits = EgressLimits(connect_s=0.2)
-        async with EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as proxy:
+        async with (
+            EgressProxy(limits=limits, ports=frozenset({inside.port}), resolver=names) as proxy,
+            proxy.proxy_port() as proxy_port,
+        ):
             for _ in range(3):
-                response = await _get(proxy, f"http://rebind.test:{inside.port}/")
+                response = await _get(proxy_port, f"http://rebind.test:{inside.port}/")
                 assert response.status_code in (403, 502)
         assert names.asked == ["rebind.test"] * 3
         assert inside.connections == 0
@@ -101,7 +104,7 @@ async def test_non_web_port_is_blocked_before_name_resolution() -> None:
 
 
 async def test_invalid_proxy_request_is_rejected() -> None:
-    async with EgressProxy() as proxy:
+    async with EgressProxy() as proxy, proxy.proxy_port() as proxy_port:
         for first in (
             b"GET / HTTP/1.1",
             b"GET file:///etc/passwd HTTP/1.1",
@@ -109,7 +112,7 @@ async def test_invalid_proxy_request_is_rejected() -> None:
             b"GET http://user@example.com/ HTTP/1.1",
             b"nonsense",
         ):
-            assert (await status_line(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
+            assert (await status_line(proxy_port.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
 async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
@@ -154,8 +157,12 @@ async def test_lane_is_closed_at_its_byte_limit() -> None:
 
 async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
     keeps_open = Reply(headers={"Connection": "keep-alive"}, body=b"first")
-    async with StandInWeb({"/": keeps_open}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
+    async with (
+        StandInWeb({"/": keeps_open}) as site,
+        EgressProxy(frozenset({site.host_port})) as proxy,
+        proxy.proxy_port() as proxy_port,
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy_port.url.rpartition(":")[2]))
         writer.write(f"GET {site.url('/')} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         writer.write(b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = await reader.read()
@@ -166,6 +173,6 @@ async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
         assert sum(site.hits.values()) == 1
 
 
-async def _get(way: EgressProxy | ProxyPort, url: str) -> httpx.Response:
-    async with httpx.AsyncClient(proxy=way.url, trust_env=False) as client:
+async def _get(port: ProxyPort, url: str) -> httpx.Response:
+    async with httpx.AsyncClient(proxy=port.url, trust_env=False) as client:
         return await client.get(url)
