@@ -52,6 +52,11 @@ class InvalidSubmission(AnswersError):
         super().__init__("; ".join(f"{problem.path}: {problem.message}" for problem in self.problems))
 
 
+def invalid(path: str, message: str, code: ProblemCode) -> InvalidSubmission:
+    """Return the error of a submission with one problem."""
+    return InvalidSubmission([Problem(path=path, message=message, code=code)])
+
+
 class AnswersNotFound(AnswersError):
     """A folder contains no answers of the agent or task."""
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import InvalidSubmission, ProblemCode, invalid
 
 EVIDENCE_SUFFIX: Final = ".evidence"
 INDEX: Final = "index.json"
@@ -72,4 +72,4 @@ def _with_content(record: Mapping[str, Any], files: Mapping[str, bytes], path: s
 
 def invalid_evidence(path: str, message: str) -> InvalidSubmission:
     """Return the error for a folder of pages or a file in it."""
-    return InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.NOT_JSON)])
+    return invalid(path, message, ProblemCode.NOT_JSON)

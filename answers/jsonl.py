@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, TypeAlias
 
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import InvalidSubmission, Problem, ProblemCode, invalid
 from answers.submission import MAX_ANSWER_BYTES, AnswerContent, Submission, checked_submission
 
 MAX_LINES = 50_000
@@ -61,11 +61,9 @@ def _lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     while line := file.readline(MAX_LINE_BYTES + 1):
         number += 1
         if len(line) > MAX_LINE_BYTES:
-            raise InvalidSubmission(
-                [_problem(f"line {number}", f"has more than {MAX_LINE_BYTES} bytes", ProblemCode.TOO_LARGE)]
-            )
+            raise invalid(f"line {number}", f"has more than {MAX_LINE_BYTES} bytes", ProblemCode.TOO_LARGE)
         if number > MAX_LINES:
-            raise InvalidSubmission([_problem("", f"has more than {MAX_LINES} lines", ProblemCode.TOO_MANY)])
+            raise invalid("", f"has more than {MAX_LINES} lines", ProblemCode.TOO_MANY)
         stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
         if stripped:
             yield number, stripped
@@ -76,31 +74,31 @@ def _read(line: bytes, path: str, agent: str | None) -> tuple[_Group, str | None
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidSubmission([_problem(path, f"is not JSON: {error}")]) from error
+        raise invalid(path, f"is not JSON: {error}", ProblemCode.NOT_JSON) from error
     if not isinstance(record, dict):
-        raise InvalidSubmission([_problem(path, "is not a JSON object")])
+        raise invalid(path, "is not a JSON object", ProblemCode.NOT_JSON)
     unknown = sorted(record.keys() - _KNOWN)
     if unknown:
         message = f"is not a field of an answer; use one of {', '.join(sorted(_KNOWN))}, or put the value into metadata"
-        raise InvalidSubmission([_problem(f"{path}.{unknown[0]}", message)])
+        raise invalid(f"{path}.{unknown[0]}", message, ProblemCode.NOT_JSON)
     agent_name = _string(record, "agent", path) or agent
     task_id = _string(record, "task_id", path)
     text = next((_string(record, name, path) for name in _TEXTS if record.get(name) is not None), None)
     reply = record.get(_REPLY)
     if reply is not None and not isinstance(reply, Mapping):
-        raise InvalidSubmission([_problem(f"{path}.{_REPLY}", "is not a JSON object")])
+        raise invalid(f"{path}.{_REPLY}", "is not a JSON object", ProblemCode.NOT_JSON)
     if reply is not None and text is not None:
-        raise InvalidSubmission([_problem(f"{path}.{_REPLY}", "is given beside a text; send one of them")])
+        raise invalid(f"{path}.{_REPLY}", "is given beside a text; send one of them", ProblemCode.NOT_JSON)
     content = text if reply is None else reply
     for name, value in (("agent", agent_name), ("task_id", task_id), ("text", content)):
         if value is None:
-            raise InvalidSubmission([_problem(f"{path}.{name}", "is missing", ProblemCode.EMPTY)])
+            raise invalid(f"{path}.{name}", "is missing", ProblemCode.EMPTY)
     metadata = record.get("metadata") or {}
     if not isinstance(metadata, Mapping):
-        raise InvalidSubmission([_problem(f"{path}.metadata", "is not a JSON object")])
+        raise invalid(f"{path}.metadata", "is not a JSON object", ProblemCode.NOT_JSON)
     evidence = record.get("evidence") or []
     if not isinstance(evidence, list):
-        raise InvalidSubmission([_problem(f"{path}.evidence", "is not a list of pages")])
+        raise invalid(f"{path}.evidence", "is not a list of pages", ProblemCode.NOT_JSON)
     group = (
         str(agent_name),
         str(task_id),
@@ -148,9 +146,5 @@ def _with_line_number(problem: Problem, numbers: list[int]) -> Problem:
 def _string(record: Mapping[str, Any], name: str, path: str) -> str | None:
     value = record.get(name)
     if value is not None and not isinstance(value, str):
-        raise InvalidSubmission([_problem(f"{path}.{name}", "is not a string")])
+        raise invalid(f"{path}.{name}", "is not a string", ProblemCode.NOT_JSON)
     return value
-
-
-def _problem(path: str, message: str, code: ProblemCode = ProblemCode.NOT_JSON) -> Problem:
-    return Problem(path=path, message=message, code=code)

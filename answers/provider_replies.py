@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import InvalidSubmission, ProblemCode, invalid
 from answers.reply_links import Cited, Intervals, ReplyAnswer, Source, code_spans, web_url, with_links
 
 _MAX_NAMED_FIELDS: Final = 12
@@ -77,7 +77,7 @@ class _Field:
         return self.value
 
     def error(self, message: str, code: ProblemCode = ProblemCode.BAD_REPLY) -> InvalidSubmission:
-        return InvalidSubmission([Problem(path=self.path, message=message, code=code)])
+        return invalid(self.path, message, code)
 
 
 @dataclass(frozen=True, slots=True)

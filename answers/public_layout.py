@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeAlias
 
-from answers.errors import AnswersNotFound, InvalidSubmission, Problem, ProblemCode
+from answers.errors import AnswersNotFound, InvalidSubmission, Problem, ProblemCode, invalid
 from answers.evidence_files import EVIDENCE_SUFFIX, evidence_folder, evidence_records, invalid_evidence
 from answers.submission import (
     MAX_ANSWER_BYTES,
@@ -96,11 +96,9 @@ def read_members(file: BinaryIO, limits: ArchiveLimits = ANSWER_LIMITS) -> Itera
         else:
             yield from _tar_members(file, limits)
     except _DAMAGED as error:
-        raise _refused("", f"is damaged or not a zip, tar or tar.gz archive: {error}") from error
-
-
-def _refused(member: str, message: str, code: ProblemCode = ProblemCode.BAD_ARCHIVE) -> InvalidSubmission:
-    return InvalidSubmission([Problem(path=member, message=message, code=code)])
+        raise invalid(
+            "", f"is damaged or not a zip, tar or tar.gz archive: {error}", ProblemCode.BAD_ARCHIVE
+        ) from error
 
 
 class _Meter:
@@ -116,12 +114,12 @@ class _Meter:
         """Count one member. Return its name without a leading ``./``."""
         self._members += 1
         if self._members > MAX_MEMBERS:
-            raise _refused("", f"contains more than {MAX_MEMBERS} members", ProblemCode.TOO_MANY)
+            raise invalid("", f"contains more than {MAX_MEMBERS} members", ProblemCode.TOO_MANY)
         plain = name.removeprefix("./").removesuffix("/")
         if name.startswith("/") or "\\" in name or "\0" in name or ".." in name.split("/"):
-            raise _refused(plain, "has a name that leads out of the archive")
+            raise invalid(plain, "has a name that leads out of the archive", ProblemCode.BAD_ARCHIVE)
         if plain in self._names:
-            raise _refused(plain, "occurs twice in the archive", ProblemCode.DUPLICATE)
+            raise invalid(plain, "occurs twice in the archive", ProblemCode.DUPLICATE)
         self._names.add(plain)
         return plain
 
@@ -132,9 +130,9 @@ class _Meter:
             data += chunk
             self._total += len(chunk)
             if len(data) > self._limits.member_bytes:
-                raise _refused(name, f"has more than {self._limits.member_bytes} bytes", ProblemCode.TOO_LARGE)
+                raise invalid(name, f"has more than {self._limits.member_bytes} bytes", ProblemCode.TOO_LARGE)
             if self._total > self._limits.total_bytes:
-                raise _refused("", f"contains more than {self._limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
+                raise invalid("", f"contains more than {self._limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
             if packed_bytes is not None:
                 _check_ratio(name, len(data), packed_bytes)
         return bytes(data)
@@ -142,7 +140,7 @@ class _Meter:
 
 def _check_ratio(name: str, inflated_bytes: int, packed_bytes: int) -> None:
     if inflated_bytes > max(RATIO_FROM_BYTES, MAX_RATIO * packed_bytes):
-        raise _refused(name, f"decompresses to more than {MAX_RATIO} times its size", ProblemCode.TOO_LARGE)
+        raise invalid(name, f"decompresses to more than {MAX_RATIO} times its size", ProblemCode.TOO_LARGE)
 
 
 _ZIP_END = struct.Struct("<4s4H2LH")
@@ -158,14 +156,18 @@ def _zip_members(file: BinaryIO, limits: ArchiveLimits) -> Iterator[tuple[str, b
         for info in archive.infolist():
             name = meter.member(info.orig_filename)
             if info.header_offset < 0:  # zipfile would seek to this offset
-                raise _refused(name, "is damaged: its offset is before the start of the archive")
+                raise invalid(
+                    name, "is damaged: its offset is before the start of the archive", ProblemCode.BAD_ARCHIVE
+                )
             kind = stat.S_IFMT(info.external_attr >> 16)
             if info.is_dir() and kind in (0, stat.S_IFDIR):
                 continue
             if kind not in (0, stat.S_IFREG):
-                raise _refused(name, "is neither a file nor a folder")
+                raise invalid(name, "is neither a file nor a folder", ProblemCode.BAD_ARCHIVE)
             if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                raise _refused(name, "is encrypted, or compressed with another method than deflate")
+                raise invalid(
+                    name, "is encrypted, or compressed with another method than deflate", ProblemCode.BAD_ARCHIVE
+                )
             with archive.open(info) as content:
                 yield name, meter.read(name, iter(lambda: content.read(_CHUNK_BYTES), b""), info.compress_size)
 
@@ -180,12 +182,12 @@ def _check_zip_directory(file: BinaryIO) -> None:
     tail = file.read()
     file.seek(0)
     if b"PK\x06\x07" in tail:
-        raise _refused("", "is a zip64 archive, a format for archives above the size limit", ProblemCode.TOO_LARGE)
+        raise invalid("", "is a zip64 archive, a format for archives above the size limit", ProblemCode.TOO_LARGE)
     at = tail.find(b"PK\x05\x06")
     while at >= 0 and at + _ZIP_END.size <= len(tail):
         directory_bytes = _ZIP_END.unpack_from(tail, at)[5]
         if directory_bytes > _MAX_DIRECTORY_BYTES:
-            raise _refused("", f"contains more than {MAX_MEMBERS} members", ProblemCode.TOO_MANY)
+            raise invalid("", f"contains more than {MAX_MEMBERS} members", ProblemCode.TOO_MANY)
         at = tail.find(b"PK\x05\x06", at + 1)
 
 
@@ -199,7 +201,7 @@ def _inflate(file: BinaryIO, tar: IO[bytes], limits: ArchiveLimits) -> None:
         while chunk := stream.read(_CHUNK_BYTES):
             inflated_bytes += len(chunk)
             if inflated_bytes > limits.tar_bytes:
-                raise _refused("", f"contains more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
+                raise invalid("", f"contains more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
             _check_ratio("", inflated_bytes, packed_bytes)
             tar.write(chunk)
     tar.seek(0)
@@ -207,7 +209,7 @@ def _inflate(file: BinaryIO, tar: IO[bytes], limits: ArchiveLimits) -> None:
 
 def _tar_members(file: IO[bytes], limits: ArchiveLimits) -> Iterator[tuple[str, bytes]]:
     if file.seek(0, 2) > limits.tar_bytes:
-        raise _refused("", f"contains more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
+        raise invalid("", f"contains more than {limits.total_bytes} bytes", ProblemCode.TOO_LARGE)
     file.seek(0)
     meter = _Meter(limits)
     with tarfile.TarFile(fileobj=_HeaderReader(file)) as archive:
@@ -219,13 +221,13 @@ def _tar_members(file: IO[bytes], limits: ArchiveLimits) -> Iterator[tuple[str, 
             if info.isdir():
                 continue
             if not info.isreg() or info.issparse():
-                raise _refused(name, "is neither a file nor a folder")
+                raise invalid(name, "is neither a file nor a folder", ProblemCode.BAD_ARCHIVE)
             yield name, meter.read(name, _slice(file, info.offset_data, info.size))
         end = archive.offset
     # tarfile takes a damaged header for the end of the archive and would silently drop the members after it.
     file.seek(end)
     if file.read(tarfile.BLOCKSIZE).strip(b"\0"):
-        raise _refused("", "is damaged: a member's header cannot be read")
+        raise invalid("", "is damaged: a member's header cannot be read", ProblemCode.BAD_ARCHIVE)
 
 
 def _slice(file: IO[bytes], start: int, size: int) -> Iterator[bytes]:
@@ -246,7 +248,7 @@ class _HeaderReader(io.RawIOBase):
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= _MAX_HEADER_BYTES:
-            raise _refused("", f"has a header of more than {_MAX_HEADER_BYTES} bytes", ProblemCode.TOO_LARGE)
+            raise invalid("", f"has a header of more than {_MAX_HEADER_BYTES} bytes", ProblemCode.TOO_LARGE)
         return self._file.read(size)
 
     def seek(self, offset: int, whence: int = 0) -> int:
@@ -359,7 +361,7 @@ def _answers_in(root: Path, task: Path) -> Iterator[tuple[str, bytes]]:
             name = path.relative_to(root).as_posix()
             if not path.resolve().is_relative_to(resolved_root):
                 message = "is a link to a file outside the folder"
-                raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_NAME)])
+                raise invalid(name, message, ProblemCode.BAD_NAME)
             with path.open("rb") as file:
                 yield name, file.read(MAX_ANSWER_BYTES + 1)  # one byte over the limit is enough to reject it
 
@@ -394,17 +396,17 @@ def read_archive(file: BinaryIO, convert: Convert | None = None) -> tuple[Submis
         answer = name if convert is None else _without_document_suffix(name)
         if len(parts) != 3 or not is_answer(answer.rpartition("/")[2]):
             message = f"does not follow the layout {LAYOUT}"
-            raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_ARCHIVE)])
+            raise invalid(name, message, ProblemCode.BAD_ARCHIVE)
         if folded.setdefault(answer.casefold(), name) != name or name in files:
             message = "occurs twice in the archive (upper and lower case, and all formats, count as equal)"
-            raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.DUPLICATE)])
+            raise invalid(name, message, ProblemCode.DUPLICATE)
         files[name] = content
     if not files:
-        raise InvalidSubmission([Problem(path="", message=f"contains no {LAYOUT}", code=ProblemCode.EMPTY)])
+        raise invalid("", f"contains no {LAYOUT}", ProblemCode.EMPTY)
     answered = {evidence_folder(_without_document_suffix(name)) for name in files}
     for folder in evidence.keys() - answered:
         message = "has no answer beside it: add the answer, or remove the folder"
-        raise InvalidSubmission([Problem(path=folder, message=message, code=ProblemCode.BAD_ARCHIVE)])
+        raise invalid(folder, message, ProblemCode.BAD_ARCHIVE)
     return _submissions(files, convert, evidence)
 
 

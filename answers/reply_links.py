@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from answers.citations import MAX_LABEL_CHARS, MarkdownStructure, citations, clean
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import ProblemCode, invalid
 
 MAX_CITATIONS = 30_000
 """Maximum number of citations, and of links in the text. ``answers.binding`` has the same limits."""
@@ -164,13 +164,13 @@ def with_links(text: str, cited: Sequence[Cited], path: str) -> ReplyAnswer:
 def _check_size(chars: int, path: str) -> None:
     if chars > MAX_MARKDOWN_CHARS:
         message = f"has more than {MAX_MARKDOWN_CHARS} characters with its citations as links"
-        raise InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.TOO_LARGE)])
+        raise invalid(path, message, ProblemCode.TOO_LARGE)
 
 
 def _check_count(links: int, path: str) -> None:
     if links > MAX_CITATIONS:
         message = f"has more than {MAX_CITATIONS} links or citations; divide the answer"
-        raise InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.TOO_LARGE)])
+        raise invalid(path, message, ProblemCode.TOO_LARGE)
 
 
 class Intervals:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from answers.citations import unique_urls
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import InvalidSubmission, Problem, ProblemCode, invalid
 from answers.provider_replies import answer_from_reply
 
 MAX_NAME_CHARS = 100
@@ -167,7 +167,7 @@ def decode_text(data: bytes, path: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {error.start})"
-        raise InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.NOT_TEXT)]) from error
+        raise invalid(path, message, ProblemCode.NOT_TEXT) from error
 
 
 def text_problems(text: str, path: str) -> Iterator[Problem]:

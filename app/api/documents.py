@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import ProblemCode, invalid
 from app.engine.report_files import MAX_DOCUMENT_BYTES, read_report
 
 
@@ -47,6 +47,5 @@ async def document_text(document: DocumentIn, path: str) -> str:
     try:
         data = await asyncio.to_thread(base64.b64decode, document.content, validate=True)
     except (binascii.Error, ValueError) as error:
-        problem = Problem(path=f"{path}.content", message=f"is not base64: {error}", code=ProblemCode.BAD_DOCUMENT)
-        raise InvalidSubmission([problem]) from error
+        raise invalid(f"{path}.content", f"is not base64: {error}", ProblemCode.BAD_DOCUMENT) from error
     return (await read_report(document.name, data, path=path)).text

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final
 
-from answers.errors import InvalidSubmission, Problem, ProblemCode
+from answers.errors import InvalidSubmission, ProblemCode, invalid
 from answers.provider_replies import answer_from_reply
 from answers.public_layout import DOCUMENT_SUFFIXES, Convert
 from cache.backends.documents import ByteKind, DocumentKind, decode_html, decode_in_child, sniff
@@ -160,4 +160,4 @@ def _from_reply(data: bytes, path: str) -> ReadReport:
 
 
 def _problem(path: str, message: str, code: ProblemCode = ProblemCode.BAD_DOCUMENT) -> InvalidSubmission:
-    return InvalidSubmission([Problem(path=path, message=message, code=code)])
+    return invalid(path, message, code)
