@@ -148,10 +148,8 @@ def _lines(text: str) -> list[Line]:
             content, kind, level = _kind(text, content, end, is_row=in_table)
             if kind is LineKind.TEXT and after_blank and indent >= 4 and not in_list:
                 kind = LineKind.CODE
-            elif kind is LineKind.TEXT and _RULE.fullmatch(text, content, end):
-                kind = LineKind.RULE
-                if lines and not after_blank and _is_underlined(text, lines[-1]):
-                    lines[-1] = lines[-1]._replace(kind=LineKind.HEADING, level=1 if text[content] == "=" else 2)
+            elif kind is LineKind.RULE and lines and not after_blank and _is_underlined(text, lines[-1], content):
+                lines[-1] = lines[-1]._replace(kind=LineKind.HEADING, level=1 if text[content] == "=" else 2)
             in_list = kind is LineKind.ITEM or (in_list and (indent > 0 or not after_blank))
         lines.append(Line(start, end, content, kind, level, after_blank, indent))
         if len(lines) > MAX_LINES:
@@ -162,6 +160,8 @@ def _lines(text: str) -> list[Line]:
 def _kind(text: str, content: int, end: int, *, is_row: bool) -> tuple[int, LineKind, int]:
     if is_row:
         return content, LineKind.TABLE, 0
+    if _RULE.fullmatch(text, content, end):
+        return content, LineKind.RULE, 0
     heading = _HEADING.match(text, content, end)
     if heading is not None:
         return heading.end(), LineKind.HEADING, len(heading[1])
@@ -179,10 +179,10 @@ def is_delimiter(text: str, content: int, end: int) -> bool:
     return "|" in row and "-" in row and set(row) <= _DELIMITER
 
 
-def _is_underlined(text: str, line: Line) -> bool:
-    """Return whether a line above ``---`` is a heading. Agents also write a break directly below a sentence."""
+def _is_underlined(text: str, line: Line, rule: int) -> bool:
+    """Return whether a line above a rule is a heading. Agents also write a break directly below a sentence."""
     written = text[line.content : line.end].rstrip() if line.end - line.content <= 120 else ""
-    return line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
+    return text[rule] in "=-" and line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
 
 
 def _blocks(text: str, lines: list[Line]) -> list[Block]:

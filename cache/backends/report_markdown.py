@@ -32,6 +32,8 @@ _BACK_LABEL = re.compile(r"[\s\W]{0,6}|\W{0,3}\w{1,4}\W{0,3}")
 _NOTE_TAGS: Final = frozenset({"li", "p", "div", "td", "dd", "aside", "section"})
 _ITEM_INDENT = re.compile(r"^  (?=(?:  )*(?:[*+-]|\d+\.) )", re.MULTILINE)
 """Indentation that the library gives to all lists, which would nest a list below the one before it."""
+_CODE_MARK = re.compile(r"^\[/?code\] ?", re.MULTILINE)
+"""What the library writes around code."""
 _DROPPED: Final = ("script", "style", "noscript", "template", "svg", "iframe", "head/title")
 
 _LIST_ITEM = re.compile(r"(?:[\[(]?\d{1,3}[\].)]|[-\u2022\u25e6\u2013*]|[\u00b9\u00b2\u00b3\u2070-\u2079]+)\s")
@@ -96,7 +98,9 @@ def html_markdown(html: str) -> str:
     def rendered(part: str) -> str:
         converter = html2text.HTML2Text(bodywidth=0)
         converter.unicode_snob = converter.ignore_images = True
-        return _ITEM_INDENT.sub("", str(converter.handle(part))).strip()
+        # Indented code below a list would belong to the list.
+        converter.mark_code = "code]" not in part
+        return _CODE_MARK.sub("```\n", _ITEM_INDENT.sub("", str(converter.handle(part)))).strip()
 
     if not html.strip():
         return ""

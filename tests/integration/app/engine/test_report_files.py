@@ -67,6 +67,7 @@ async def test_markdown_of_a_word_document() -> None:
             "<ul><li>a <a href='https://a.example/?a=1&amp;b=2'>b</a><ol><li>c</ol><li>d</ul>",
             "* a [b](https://a.example/?a=1&b=2)\n  1. c\n* d\n",
         ),
+        ("<ul><li>b</li></ul><pre>a[1] = 2</pre><p>c</p>", "```\n\n    a[1] = 2\n```\n"),
         ("<p>A<script>x</script><style>y</style><!-- z --><template>t</template></p>", "A\n"),
         ("<p>\u6771\u4eac \U0001f309 caf\u00e9 &amp; &lt;b&gt;</p>", "\u6771\u4eac \U0001f309 caf\u00e9 & <b>\n"),
     ],

@@ -343,8 +343,8 @@ def test_reference_lists_contain_no_sentences(references: str) -> None:
     assert [each for each in sentences if each != "Sources:"] == ["Water is wet."]
 
 
-def test_tags_of_html_and_lone_urls_are_no_sentences() -> None:
-    report = f"<details>\n\nWater is wet.\n\n</details>\n\n<br/>\n\n<{A}>\n"
+def test_tags_of_html_lone_urls_and_thematic_breaks_are_no_sentences() -> None:
+    report = f"<details>\n\nWater is wet.\n\n</details>\n\n<br/>\n\n* * *\n\n<{A}>\n"
     assert [report[each.start : each.end] for each in bind(report).sentences] == ["Water is wet."]
 
 
