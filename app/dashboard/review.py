@@ -217,7 +217,7 @@ def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:
     for signal in signals:
         yield 0.9 if signal.startswith(_ORDERS) else 0.4, _clause(signal_words(signal))
     if leaf.outcome == Outcome.PASSED and leaf.fields.get("grounded") is False:
-        yield 0.6, "it has no valid quote, so the strict score differs"
+        yield 0.6, "it has no valid quote" + ("" if leaf.penalty else ", so the strict score differs")
     if leaf.outcome == Outcome.UNDECIDED:
         yield 0.5, "the task script never settled it"
 

@@ -27,5 +27,11 @@ def test_supported_claim_without_a_quote_is_doubtful():
     assert doubtful(leaf("a", claim="x", sources=URL)) == [("a", 0.6, 1.0)]
 
 
+def test_penalty_without_a_quote_counts_in_the_strict_score():
+    met = leaf("p", claim="x", sources=URL, weight=-1.0)
+    [[reason]] = [one.reasons for one in doubtful_leaves(result_of(rubric_of(leaf("a"), met)))]
+    assert reason == "it has no valid quote"
+
+
 def test_orders_in_a_page_make_its_verdict_doubtful():
     assert doubtful(leaf("a", FAILED, claim="x", sources=URL, signals=["orders_in_page"], votes=(False,)))[0][1] == 0.9

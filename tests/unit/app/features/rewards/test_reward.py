@@ -111,6 +111,12 @@ def test_leaf_behind_one_that_was_not_judged_has_no_score() -> None:
     assert found[4]["score_strict"] == 0.0
 
 
+def test_penalty_counts_in_the_strict_score_without_a_quote() -> None:
+    part = leaf("mistakes", "", weight=-2.0) | {"children": [leaf("made_up", "passed", grounded=False)]}
+    [found] = components(result(part))
+    assert (found["score"], found["score_strict"]) == (1.0, 1.0)
+
+
 def test_cited_pages_without_capture_are_unreadable_and_missing_ones_readable() -> None:
     captured = [
         {"url": f"{SITE}/a", "outcome": "ok", "gone": False},
