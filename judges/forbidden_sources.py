@@ -20,7 +20,7 @@ from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 _HOST: Final = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}")
 _DOI: Final = re.compile(r"(?:https?://(?:dx\.)?doi\.org/|doi:\s*)?(10\.\d{4,9}/\S+)", re.IGNORECASE)
-_ARCHIVED: Final = re.compile(r"https://web\.archive\.org/web/[^/]*/(https?:/.*)", re.IGNORECASE)
+_ARCHIVED: Final = re.compile(r"https://web\.archive\.org/web/[^/]*/(?:https?:/+)?(.+)", re.IGNORECASE)
 _Entry = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
 
 
@@ -53,13 +53,13 @@ class ForbiddenSource(BaseModel):
         """Return whether a URL is one of this source. A copy in the web archive counts as the page itself."""
         key = canonical_key(url)
         while (archived := _ARCHIVED.fullmatch(key)) is not None:
-            key = canonical_key(re.sub(r"^(https?:)/+", r"\1//", archived[1]))
+            key = canonical_key(f"https://{archived[1]}")
         if self.doi is not None:
             doi = _DOI.fullmatch(self.doi)
             return doi is not None and _contains_doi(key, doi[1])
         if self.url is not None:
             prefix = canonical_key(self.url)
-            return key == prefix or key.startswith((f"{prefix.rstrip('/')}/", f"{prefix}?", f"{prefix}#"))
+            return key == prefix or key.startswith((f"{prefix.rstrip('/')}/", f"{prefix}?", f"{prefix}&", f"{prefix}#"))
         wanted = urlsplit(canonical_key(f"https://{self.host}/")).hostname or ""
         found = urlsplit(key).hostname or ""
         return found == wanted or found.endswith(f".{wanted}")

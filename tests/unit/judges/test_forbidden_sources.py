@@ -13,6 +13,7 @@ def forbidden(**fields: object) -> ForbiddenSource:
 
 HOST = forbidden(host="Bench.example")
 PREFIX = forbidden(url="https://hub.example/sets/bench")
+PAGE = forbidden(url="https://hub.example/page?id=1")
 DOI = forbidden(doi="https://doi.org/10.1234/Abc.56")
 
 
@@ -26,10 +27,15 @@ DOI = forbidden(doi="https://doi.org/10.1234/Abc.56")
         (HOST, "https://other.example/?u=https://bench.example/", False),
         (HOST, "https://web.archive.org/web/20250101000000/https://bench.example/tasks", True),
         (HOST, "https://web.archive.org/web/2025id_/http:/www.bench.example/", True),
+        (HOST, "https://web.archive.org/web/2025/bench.example/tasks", True),
+        (HOST, "https://web.archive.org/web/2025/https://web.archive.org/web/2024/www.bench.example", True),
+        (HOST, "https://web.archive.org/web/2025/other.example/bench.example", False),
         (PREFIX, "https://hub.example/sets/bench/", True),
         (PREFIX, "http://www.hub.example/sets/bench/files?page=2", True),
         (PREFIX, "https://hub.example/sets/bench?tab=1", True),
         (PREFIX, "https://hub.example/sets/benchmark", False),
+        (PAGE, "https://hub.example/page?id=1&tab=2", True),
+        (PAGE, "https://hub.example/page?id=12", False),
         (PREFIX, "https://hub.example/sets/%62ench/a", True),
         (DOI, "https://dx.doi.org/10.1234/abc.56", True),
         (DOI, "https://publisher.example/doi/full/10.1234/ABC.56?download=true", True),
