@@ -495,7 +495,9 @@ class AnswerPages:
     def _fallback(self, url: str, capture: Capture | None) -> Capture | None:
         """Return the supplied page to use instead of a capture that is not evidence; None if there is none."""
         supplied = self._supplied.get(canonical_key(url)) if self.policy is EvidencePolicy.FALLBACK else None
-        if supplied is None or not supplied.is_evidence or (capture is not None and capture.is_evidence):
+        if supplied is None or not supplied.is_evidence:
+            return None
+        if capture is not None and (capture.is_evidence or self.forbidden.of_capture(capture) is not None):
             return None
         return supplied
 

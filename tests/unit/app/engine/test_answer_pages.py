@@ -123,6 +123,26 @@ async def test_policy_decides_which_copy_is_used_and_what_is_opened(
     assert set(capturer.captured) == set(captured)
 
 
+async def test_supplied_page_does_not_replace_one_that_redirects_to_a_forbidden_source():
+    cache = PageCache(RecordedCapturer(), BlobStore.open("memory://"), MemoryIndex())
+    redirected = Observation(
+        url=SPAIN, outcome=CaptureOutcome.BLOCKED, captured_at=datetime.now(UTC), duration_s=0.0, backend="t",
+        final_url="https://bench.example/spain",
+    )  # fmt: skip
+    await cache.add(SPAIN, redirected)
+    seen = AnswerPages(
+        cache,
+        forbidden=ForbiddenSources([ForbiddenSource(host="bench.example", reason="the benchmark")]),
+        supplied=await supplied(cache, {SPAIN: "Madrid"}),
+        policy=EvidencePolicy.FALLBACK,
+        owner="me",
+    )
+    await seen.capture_all([SPAIN], lambda done: None)
+    with pytest.raises(NoEvidence) as missing:
+        await seen.evidence_for(SPAIN)
+    assert missing.value.outcome is CaptureOutcome.BLOCKED
+
+
 async def test_other_copy_shows_how_far_the_page_and_the_supplied_text_agree():
     cache = PageCache(PagesByUrl({FRANCE: "one two three four five six"}), BlobStore.open("memory://"), MemoryIndex())
     copies = await supplied(cache, {FRANCE: "One two three four five seven", GONE: "It was here."})
