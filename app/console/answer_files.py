@@ -24,11 +24,12 @@ from answers.public_layout import (
     natural_key,
     read_evidence,
 )
-from answers.submission import name_problems, with_suffix
+from answers.submission import decode_text, name_problems, with_suffix
 from app.console import event_loop
 from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
 from app.engine.report_files import MAX_DOCUMENT_BYTES, read_report
+from cache.backends.documents import decode_html
 from cache.sources.supplied import SuppliedRejected, read_supplied
 from cache.sources.uploads import UploadedPage
 
@@ -135,22 +136,29 @@ def supplied_records(path: Path, answer_name: str) -> list[dict[str, Any]]:
         return []
     folder = (path if path.is_dir() else path.parent) / evidence_folder(answer_name)
     try:
-        return json_records(read_evidence(folder))
+        return json_records(read_evidence(folder), folder.name)
     except InvalidSubmission as error:
         raise WrongUsage(f"the supplied pages in {folder} are invalid", hint=str(error)) from error
 
 
-def json_records(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return records of supplied pages in JSON form: PDFs and images as Base64, other bytes as text."""
-    return [{name: _json_value(name, value) for name, value in record.items()} for record in records]
+def json_records(records: Iterable[Mapping[str, Any]], path: str) -> list[dict[str, Any]]:
+    """Return records of supplied pages in JSON form: PDFs and images as Base64, other bytes as text.
+
+    Raises:
+        InvalidSubmission: Bytes are not text. ``path`` is the place of the records in messages.
+    """
+    return [
+        {name: _json_value(name, value, f"{path}.{place}") for name, value in record.items()}
+        for place, record in enumerate(records)
+    ]
 
 
-def _json_value(name: str, value: Any) -> Any:
+def _json_value(name: str, value: Any, path: str) -> Any:
     if not isinstance(value, bytes):
         return value
     if name in ("pdf", "image"):
         return base64.b64encode(value).decode("ascii")
-    return value.decode("utf-8-sig", "replace")
+    return decode_html(value, "") if name == "html" else decode_text(value, f"{path}.{name}")
 
 
 def read_pages(path: Path) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -42,7 +43,7 @@ def import_(
     if submit:
         report = _submit(submissions, url, source)
     else:
-        report = _write(submissions, out, overwrite=overwrite)
+        report = _write(submissions, out, source, overwrite=overwrite)
         incomplete = sum(bool(submission.run or submission.model or submission.metadata) for submission in submissions)
         if incomplete:
             stderr_console().print(
@@ -96,9 +97,8 @@ def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
         return read_archive(file, archive_converter()) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
 
 
-def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
-    """Write the answers. Nothing is written unless all of them can be."""
-
+def _write(submissions: Sequence[Submission], to: Path, source: Path, *, overwrite: bool) -> dict[str, object]:
+    """Write the answers and their supplied pages. Nothing is written unless all of them can be."""
     files: dict[Path, Answer] = {}
     for submission in submissions:
         for answer in submission.answers:
@@ -109,28 +109,31 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
                     hint="In a folder, answers of several runs need different names. --submit keeps runs apart.",
                 )
             files[path] = answer
+    contents = {path: answer.text.encode("utf-8") for path, answer in files.items()}
+    for path, answer in files.items() if to.resolve() != source.resolve() else ():
+        records = _evidence(source, path.parent.relative_to(to), answer)
+        if records:
+            index = json.dumps(records, ensure_ascii=False).encode("utf-8", "replace")
+            contents[path.parent / evidence_folder(answer.name) / INDEX] = index
     changed = {
-        path: answer
-        for path, answer in files.items()
-        if not (path.is_file() and path.read_bytes() == answer.text.encode("utf-8"))
+        path: content for path, content in contents.items() if not (path.is_file() and path.read_bytes() == content)
     }
     conflicting = [path for path in changed if path.exists()]
     if conflicting and not overwrite:
         listed = ", ".join(map(str, conflicting[:5]))
         raise WrongUsage(
             f"existing files have other contents: {listed}{', ...' * (len(conflicting) > 5)}",
-            hint=f"Use --overwrite to replace {counted(len(conflicting), 'answer')}.",
+            hint=f"Use --overwrite to replace {counted(len(conflicting), 'file')}.",
         )
-    for path, answer in changed.items():
-        write_atomic(path, answer.text.encode("utf-8"))
-    for path, answer in files.items():
-        if answer.evidence:
-            index = json.dumps(json_records(answer.evidence), ensure_ascii=False).encode("utf-8", "replace")
-            write_atomic(path.parent / evidence_folder(answer.name) / INDEX, index)
+    for path, content in changed.items():
+        if path.name == INDEX:
+            shutil.rmtree(path.parent, ignore_errors=True)  # the files of the pages that it replaces
+        write_atomic(path, content)
     for path in (path for path in files if not is_answer(path.name)):
         message = f"warning: {path} will not be judged, because it is not an {ANSWERS}: rename it, or use --submit"
         stderr_console().print_line(message)
-    return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
+    written = len(changed.keys() & files.keys())
+    return {"written": written, "unchanged": len(files) - written, "files": [str(path) for path in files]}
 
 
 def _submit(submissions: Sequence[Submission], url: str, source: Path) -> dict[str, object]:
@@ -144,7 +147,10 @@ def _submit(submissions: Sequence[Submission], url: str, source: Path) -> dict[s
                 model=submission.model,
                 run=submission.run,
                 metadata=submission.metadata or None,
-                evidence={answer.name: _evidence(source, submission, answer) for answer in submission.answers},
+                evidence={
+                    answer.name: _evidence(source, Path(submission.agent, submission.task_id), answer)
+                    for answer in submission.answers
+                },
                 evidence_policy=submission.evidence_policy,
             )
             jobs = [{"id": job.id, "answer": job.answer} for job in receipt.jobs]
@@ -152,8 +158,15 @@ def _submit(submissions: Sequence[Submission], url: str, source: Path) -> dict[s
     return {"submitted": sum(len(submission.answers) for submission in submissions), "submissions": submitted}
 
 
-def _evidence(source: Path, submission: Submission, answer: Answer) -> list[dict[str, Any]]:
-    """Return the pages that the agent supplied with an answer, in JSON form."""
+def _evidence(source: Path, folder: Path, answer: Answer) -> list[dict[str, Any]]:
+    """Return the pages that the agent supplied with an answer, in JSON form. ``folder`` is ``<agent>/<task_id>``.
+
+    Raises:
+        WrongUsage: They are invalid.
+    """
     if source.is_dir():
-        return supplied_records(source / submission.agent / submission.task_id, answer.name)
-    return json_records(answer.evidence)
+        return supplied_records(source / folder, answer.name)
+    try:
+        return json_records(answer.evidence, str(folder / evidence_folder(answer.name)))
+    except InvalidSubmission as error:
+        raise WrongUsage(f"the supplied pages in {source} are invalid", hint=str(error)) from error

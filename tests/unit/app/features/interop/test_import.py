@@ -51,3 +51,32 @@ def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: 
     assert ended.code == 2
     assert "line 1.agent" in ended.err and "line 3.task_id" in ended.err and "line 4.name" in ended.err
     assert not Path("answers").exists()
+
+
+def test_supplied_pages_of_a_folder_are_imported_and_replaced_with_their_files(assay: RunCommand) -> None:
+    task, pages = Path("from/otter/bridge"), Path("answers/otter/bridge/answer_1.evidence")
+    (task / "answer_1.evidence").mkdir(parents=True)
+    (task / "answer_1.md").write_text("Old.")
+    url = "https://towns.example/caf\u00e9"
+    (task / "answer_1.evidence/index.json").write_text(json.dumps([{"url": url, "file": "a.html"}]))
+    (task / "answer_1.evidence/a.html").write_bytes('<meta charset="latin-1"><p>Caf\u00e9'.encode("latin-1"))
+
+    assert assay("results", "import", "from").out == "1 written, 0 unchanged: answers\n"
+    assert json.loads((pages / "index.json").read_text()) == [
+        {"url": url, "html": '<meta charset="latin-1"><p>Caf\u00e9'}
+    ]
+    assert assay("results", "import", "from").out == "0 written, 1 unchanged: answers\n"
+    assert assay("results", "import", "from", "--out", "from").code == 0
+
+    (pages / "index.json").write_text(json.dumps([{"url": url, "file": "b.txt"}]))
+    (pages / "b.txt").write_text("Another page.")
+    refused = assay("results", "import", "from")
+    assert (refused.code, "answer_1.evidence/index.json" in refused.err) == (2, True)
+    assert assay("results", "import", "from", "--overwrite").code == 0
+    assert [file.name for file in pages.iterdir()] == ["index.json"]
+
+    (task / "answer_1.evidence/index.json").write_text(json.dumps([{"url": url, "file": "a.txt"}]))
+    (task / "answer_1.evidence/a.html").rename(task / "answer_1.evidence/a.txt")
+    invalid = assay("results", "import", "from", "--out", "other")
+    assert (invalid.code, "answer_1.evidence.0.text: is not UTF-8" in invalid.err) == (2, True)
+    assert not Path("other").exists()
