@@ -67,6 +67,15 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
         assert all(request.query["key"] == KEY for request in web.requests)
 
 
+def test_key_can_be_in_the_dotenv_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="GOOGLE_MAPS_API_KEY is not set"):
+        GoogleMapsTool()
+    (tmp_path / ".env").write_text("GOOGLE_MAPS_API_KEY=AIza-of-the-file\n")
+    assert GoogleMapsTool().client.key == "AIza-of-the-file"
+
+
 async def test_city_name_or_not_found_text(maps: GoogleMapsTool):
     assert await maps.get_city_name("Eiffel Tower") == "Paris"
     assert await maps.get_city_name(address="Eiffel Tower", level="sublocality") == "7th Arrondissement"

@@ -1,4 +1,4 @@
-"""Environment variables that objects of task scripts use.
+"""Environment variables that objects of task scripts use. As for the service, they can also be in a file ``.env``.
 
 ``LLMClient("openai")`` and ``GoogleMapsTool()`` have no arguments for their keys. The public toolkit reads the keys
 from the environment, so this module does too, when such an object is created and never on import. The service itself
@@ -8,7 +8,10 @@ does not use this module; it has its settings.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+
+from dotenv import dotenv_values
 
 from judges.llm.models import DEFAULT_MODEL
 
@@ -17,8 +20,12 @@ _NO = frozenset({"0", "false", "f", "no", "n", "off"})
 
 
 def value_of(name: str) -> str | None:
-    """Return an environment variable without surrounding white space; None if it is unset or empty."""
-    return os.environ.get(name, "").strip() or None
+    """Return a variable of the environment, or else of ``.env``; None if it is unset or empty."""
+    value = os.environ.get(name)
+    if value is None:
+        with suppress(PermissionError):  # a task file may not read it
+            value = dotenv_values(".env").get(name)
+    return (value or "").strip() or None
 
 
 def set_value(name: str, value: str | None) -> None:
