@@ -248,8 +248,8 @@ def intervals_95(steps: Sequence[StepScore], *, seed: int) -> dict[str, Any]:
     sums = np.array([np.sum([(s.element, s.operation, float(s.success)) for s in task], axis=0) for task in tasks])
     sizes = np.array([len(task) for task in tasks], dtype=float)
     # Both use the same resamples. Micro: sums divided by step counts. Macro: means of tasks divided by 1 per task.
-    micro = ratio_intervals(sums, sizes, seed=seed)
-    macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed)
+    micro = ratio_intervals(sums, sizes, seed=seed, resamples=RESAMPLES)
+    macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed, resamples=RESAMPLES)
     success = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
     return {
         "method": INTERVAL_METHOD,
@@ -314,7 +314,7 @@ def _differences(clusters: Sequence[Floats], seed: int, names: Iterable[str] = M
     sums = np.array([(pairs[:, 1] - pairs[:, 0]).sum(axis=0) for pairs in clusters])
     sizes = np.array([len(pairs) for pairs in clusters], dtype=float)
     means = np.concatenate(clusters).mean(axis=0)
-    ends = ratio_intervals(sums, sizes, seed=seed)
+    ends = ratio_intervals(sums, sizes, seed=seed, resamples=RESAMPLES)
     out: dict[str, Any] = {}
     for nth, name in enumerate(names):
         test = sign_flip([float(total) for total in sums[:, nth] / sizes])

@@ -23,22 +23,24 @@ _BLOCK = 250
 """Resamples per block, which limits memory use."""
 
 
-def draws(clusters: int, *, seed: int = SEED) -> Iterator[Floats]:
+def draws(clusters: int, *, seed: int = SEED, resamples: int = RESAMPLES) -> Iterator[Floats]:
     """Yield how often each cluster occurs in each resample, in blocks of shape (up to 250, clusters)."""
     random = np.random.default_rng(seed)
-    for start in range(0, RESAMPLES, _BLOCK):
-        rows = min(_BLOCK, RESAMPLES - start)
+    for start in range(0, resamples, _BLOCK):
+        rows = min(_BLOCK, resamples - start)
         drawn = random.integers(0, clusters, size=(rows, clusters))
         drawn += np.arange(rows)[:, None] * clusters
         yield np.bincount(drawn.ravel(), minlength=rows * clusters).reshape(rows, clusters).astype(float)
 
 
-def ratio_intervals(sums: Floats, sizes: Floats, *, seed: int = SEED) -> list[tuple[float, float]]:
+def ratio_intervals(
+    sums: Floats, sizes: Floats, *, seed: int = SEED, resamples: int = RESAMPLES
+) -> list[tuple[float, float]]:
     """Return the percentile interval of each column: its sum over all clusters divided by the sum of their sizes.
 
     ``sums`` has shape (clusters, columns), ``sizes`` (clusters,), all above 0. Sizes of 1 give means over clusters.
     """
-    samples = [(drawn @ sums) / (drawn @ sizes)[:, None] for drawn in draws(len(sizes), seed=seed)]
+    samples = [(drawn @ sums) / (drawn @ sizes)[:, None] for drawn in draws(len(sizes), seed=seed, resamples=resamples)]
     lows, highs = np.quantile(np.concatenate(samples), _ENDS, axis=0)
     return [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.step_metrics import StepScore, bounds, score, token_f1
+from judges.suites.step_metrics import StepScore, bounds, intervals_95, score, token_f1
 
 
 def step(task: str, element: float, operation: float, *, website: str = "w", judged: bool = True) -> StepScore:
@@ -29,6 +29,13 @@ def step(task: str, element: float, operation: float, *, website: str = "w", jud
 def test_token_f1_of_sets_and_multisets(predicted: str, gold: str, as_sets: float, as_multisets: float):
     assert token_f1(predicted.split(), gold.split()) == pytest.approx(as_sets)
     assert token_f1(predicted.split(), gold.split(), multiset=True) == pytest.approx(as_multisets)
+
+
+def test_intervals_of_a_seed_do_not_change():
+    steps = [step(f"T{n}", float(n * k % 3 == 1), 1.0) for n in range(1, 14) for k in range(1, n + 2)]
+    found = intervals_95(steps, seed=1)
+    assert found["micro"]["step"] == pytest.approx({"low": 0.13760942643, "high": 1 / 3})
+    assert found["macro"]["step"] == pytest.approx({"low": 0.15567765568, "high": 0.34721861472})
 
 
 def test_micro_averages_steps_and_macro_averages_tasks():
