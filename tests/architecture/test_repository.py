@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from hatchling.builders.wheel import WheelBuilder
 
 from tests.architecture.sources import PACKAGES, ROOT, STANDARD, parsed, python_files, texts
 
@@ -100,3 +102,10 @@ def test_every_service_has_a_health_check_and_minimal_privileges():
             assert service["read_only"] is True, name
             assert "no-new-privileges:true" in service["security_opt"], name
     assert re.search(r"^USER assay$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
+
+
+def test_editable_installation_contains_no_copy_of_a_package(tmp_path: Path):
+    """A copy would be imported instead of the checkout, and would stay as it is when the checkout changes."""
+    [wheel] = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["editable"])
+    with zipfile.ZipFile(wheel) as archive:
+        assert [name for name in archive.namelist() if ".dist-info/" not in name] == ["_assay.pth"]
