@@ -30,51 +30,21 @@ _FOOTNOTE = re.compile(rf"{_LINE_START}\[\^([^\[\]\n]{{1,200}})\]:[^\n]*+(?>(?:\
 _REFERENCE = re.compile(r"(?<!\\)\[([^\[\]\n]{1,300})\](?:\[([^\[\]\n]{0,200})\])?(?![(:\[])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """Labelled part of a text: ``text[start:end]`` in characters."""
-
-    start: int
-    end: int
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class MarkdownStructure:
-    """Text of an answer, with methods that find its structure."""
-
-    text: str
-
-    def link_labels(self) -> dict[int, int]:
-        """Map the position of each ``]`` that is followed by ``(`` to its ``[``. A label ends at a blank line."""
-        pairs: dict[int, int] = {}
-        open_at: list[int] = []
-        for match in _BRACKET.finditer(self.text):
-            mark = match[0]
-            if mark == "[":
-                open_at.append(match.start())
-            elif mark == "]" and open_at:
-                opened = open_at.pop()
-                if self.text.startswith("(", match.end()):
-                    pairs[match.start()] = opened
-            elif mark[0] == "\n":
-                open_at.clear()
-        return pairs
-
-    def definitions(self) -> dict[int, str]:
-        """Map the start of the target in each ``[label]: target`` to the label, without footnotes."""
-        matches = _DEFINITION.finditer(self.text)
-        return {each.end(): each[1] for each in matches if not each[1].startswith("^")}
-
-    def footnotes(self) -> list[Span]:
-        """Return each ``[^label]: ...`` with its indented continuation lines, in text order."""
-        matches = _FOOTNOTE.finditer(self.text)
-        return [Span(start=each.start(), end=each.end(), label=each[1]) for each in matches]
-
-    def references(self) -> Iterator[tuple[Span, str]]:
-        """Yield each ``[text][label]``, ``[label][]`` or ``[label]`` with the key of its possible definition."""
-        for each in _REFERENCE.finditer(self.text):
-            yield Span(start=each.start(), end=each.end(), label=each[1]), reference_key(each[2] or each[1])
+def link_labels(text: str) -> dict[int, int]:
+    """Map the position of each ``]`` that is followed by ``(`` to its ``[``. A label ends at a blank line."""
+    pairs: dict[int, int] = {}
+    open_at: list[int] = []
+    for match in _BRACKET.finditer(text):
+        mark = match[0]
+        if mark == "[":
+            open_at.append(match.start())
+        elif mark == "]" and open_at:
+            opened = open_at.pop()
+            if text.startswith("(", match.end()):
+                pairs[match.start()] = opened
+        elif mark[0] == "\n":
+            open_at.clear()
+    return pairs
 
 
 def reference_key(label: str) -> str:
@@ -127,8 +97,7 @@ def citations(text: str) -> tuple[Citation, ...]:
 
     A URL that is cut off, such as ``https://a.example/annual-rep...``, becomes the only other one that completes it.
     """
-    structure = MarkdownStructure(text)
-    cited = _Finder(structure).run()
+    cited = _Finder(text).run()
     if any(each.truncated for each in cited):
         _complete(text, cited)
     targets: dict[str, str] = {}
@@ -136,7 +105,7 @@ def citations(text: str) -> tuple[Citation, ...]:
         if each.kind is CitationKind.DEFINITION:
             targets.setdefault(reference_key(each.label), each.url)
     if targets:
-        cited += _references(structure, targets)
+        cited += _references(text, targets)
         cited.sort(key=lambda each: each.start)
     return tuple(cited)
 
@@ -158,12 +127,14 @@ _cached_urls = lru_cache(maxsize=1024)(_urls)
 """Cached URLs of answers of usual length: each step from the upload to the reward needs them."""
 
 
-def _references(structure: MarkdownStructure, targets: dict[str, str]) -> Iterator[Citation]:
-    for span, key in structure.references():
-        if key in targets:
+def _references(text: str, targets: dict[str, str]) -> Iterator[Citation]:
+    """Yield each ``[text][label]``, ``[label][]`` or ``[label]`` that refers to a definition."""
+    for match in _REFERENCE.finditer(text):
+        url = targets.get(reference_key(match[2] or match[1]))
+        if url is not None:
+            start, end = match.span()
             kind = CitationKind.REFERENCE
-            link = (span.start, span.end)
-            yield Citation(url=targets[key], start=span.start, end=span.end, kind=kind, label=span.label, link=link)
+            yield Citation(url=url, start=start, end=end, kind=kind, label=match[1], link=(start, end))
 
 
 _MAX_COMPLETIONS = 50
@@ -198,13 +169,14 @@ _SPACE = re.compile(r"(?<!doi:)(?<!xiv:)(?<!mid:)(?<!cid:)(?<!doi)(?<!mid)(?<!rf
 class _Finder:
     """Scanner that finds the URLs of a text in one pass."""
 
-    def __init__(self, structure: MarkdownStructure) -> None:
-        self._text = structure.text
-        self._last = len(structure.text.rstrip())
-        self._labels = structure.link_labels()
-        self._definitions = structure.definitions()
-        self._footnotes = iter(structure.footnotes())
-        self._footnote: Span | None = next(self._footnotes, None)
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._last = len(text.rstrip())
+        self._labels = link_labels(text)
+        self._definitions = {each.end(): each[1] for each in _DEFINITION.finditer(text) if each[1][0] != "^"}
+        """Labels by the start of their target."""
+        self._footnotes = _FOOTNOTE.finditer(text)
+        self._footnote = next(self._footnotes, None)
         self._found: list[Citation] = []
         self._spans: list[tuple[int, int]] = []
 
@@ -255,10 +227,10 @@ class _Finder:
         """Return kind and label of a URL outside links: those of the surrounding definition or footnote, if any."""
         if start in self._definitions:
             return CitationKind.DEFINITION, self._definitions[start]
-        while self._footnote is not None and self._footnote.end <= start:
+        while self._footnote is not None and self._footnote.end() <= start:
             self._footnote = next(self._footnotes, None)
-        if self._footnote is not None and self._footnote.start <= start:
-            return CitationKind.FOOTNOTE, self._footnote.label
+        if self._footnote is not None and self._footnote.start() <= start:
+            return CitationKind.FOOTNOTE, self._footnote[1]
         return kind, ""
 
     def _note_link(self, start: int, end: int, close: int, *, is_cut: bool = False) -> int:

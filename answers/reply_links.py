@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from urllib.parse import quote
 
-from answers.citations import MAX_LABEL_CHARS, MarkdownStructure, citations, clean
+from answers.citations import MAX_LABEL_CHARS, citations, clean, link_labels
 from answers.errors import ProblemCode, invalid
 
 MAX_CITATIONS = 30_000
@@ -207,7 +207,7 @@ class _Places:
         self._unbroken = Intervals([*_inline_code(text), *self._links()])
 
     def _links(self) -> Iterator[tuple[int, int]]:
-        for close, opened in MarkdownStructure(self._text).link_labels().items():
+        for close, opened in link_labels(self._text).items():
             yield opened, close + 2
         for start, end in (span for spans in self._urls.values() for span in spans):
             before = _BEFORE_URL.search(self._text, max(0, start - 3), start)

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from answers.binding.layout import Block, Line, LineKind, read_layout
+from answers.binding.layout import LineKind, read_layout
 from answers.binding.marks import MAX_MARKS, find_marks, masked_text, without_product_marks
 from answers.binding.references import Entry, FoundMark, References, title_of
 from answers.binding.scopes import Scopes
@@ -110,12 +110,12 @@ def bind(text: str) -> Binding:
     has_one_list = len({entry.below for entry in references.entries}) == 1
     cited_urls = {target.url for mark in found for target in mark.targets if target is not None}
     starts, at = [mark.start for mark in found], len(found)
-    parts: list[Block | Line] = [*layout.blocks, *lists]
-    for block in sorted(parts, key=lambda each: each.start):
-        if isinstance(block, Line):
+    parts = [(block, None) for block in layout.blocks] + list(lists.items())
+    for block, links_of_list in sorted(parts, key=lambda each: each[0].start):
+        if links_of_list is not None:
             is_only = has_one_list and not plain[block.start :].strip()
-            urls = {each.url for mark in lists[block] for each in mark.targets if each is not None}
-            listed = range(at, at := at + len(lists[block]))
+            urls = {each.url for mark in links_of_list for each in mark.targets if each is not None}
+            listed = range(at, at := at + len(links_of_list))
             if not is_only or urls.isdisjoint(cited_urls):  # else it repeats the links of the report
                 scopes.read_list(block, listed, is_only=is_only)
         elif spans := list(sentences(plain, block)):

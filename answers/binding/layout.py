@@ -48,7 +48,11 @@ class LineKind(StrEnum):
 
 
 class Line(NamedTuple):
-    """Line that is not blank. ``content`` is the offset after quote, list and heading markers."""
+    """Line that is not blank. ``content`` is the offset after quote, list and heading markers.
+
+    A block is the first line of a paragraph, list item, heading or table row with the ``end`` of the last one. Its
+    ``start`` is its ``content``.
+    """
 
     start: int
     end: int
@@ -61,26 +65,12 @@ class Line(NamedTuple):
     """Columns before the content or the list marker."""
 
 
-class Block(NamedTuple):
-    """Lines that form one paragraph, list item, heading or table row: ``text[start:end]``.
-
-    ``level``, ``after_blank`` and ``indent`` are those of the first line.
-    """
-
-    start: int
-    end: int
-    kind: LineKind
-    level: int
-    after_blank: bool
-    indent: int
-
-
 @dataclass(frozen=True, slots=True)
 class Layout:
     """Lines and blocks of a text. ``masked[i]`` is 1 if character ``i`` is code or mathematics."""
 
     lines: list[Line]
-    blocks: list[Block]
+    blocks: list[Line]
     masked: bytearray
 
 
@@ -185,9 +175,9 @@ def _is_underlined(text: str, line: Line, rule: int) -> bool:
     return text[rule] in "=-" and line.kind is LineKind.TEXT and written[-1:].isalnum() and "://" not in written
 
 
-def _blocks(text: str, lines: list[Line]) -> list[Block]:
+def _blocks(text: str, lines: list[Line]) -> list[Line]:
     """Return the blocks. A line that begins with "Source:" is a block of its own."""
-    blocks: list[Block] = []
+    blocks: list[Line] = []
     is_open, in_source = False, False
     for line, following in zip(lines, [*lines, None][1:], strict=True):
         is_text = line.kind is LineKind.TEXT
@@ -197,7 +187,7 @@ def _blocks(text: str, lines: list[Line]) -> list[Block]:
         if is_open and is_text and not line.after_blank and continues:
             blocks[-1] = blocks[-1]._replace(end=line.end)
         elif line.kind not in {LineKind.CODE, LineKind.RULE}:
-            blocks.append(Block(line.content, line.end, *line[3:]))
+            blocks.append(line._replace(start=line.content))
             in_source = is_source
         is_open = is_text or line.kind is LineKind.ITEM
     return blocks

@@ -120,7 +120,7 @@ _NUMBERS = re.compile(
 _PART = re.compile(r"\^?(\d{1,4})|([-‐‑–—−~～])")
 _ANCHOR = r"\((?:#[^()\s]{0,200}(?:\([^()\s]{0,50}\))?)(?:\s[\"'][^\"'\n]{0,200}[\"'])?\)"
 _BRACKET = re.compile(
-    rf"(?P<outer>\[)?\\?(?P<opener>[\[［【〔])(?P<body>[^\[\]［］【】〔〕\n\\]{{1,160}})\\?[\]］】〕]"
+    rf"(?P<outer>\[)?\\?[\[［【〔](?P<body>[^\[\]［］【】〔〕\n\\]{{1,160}})\\?[\]］】〕]"
     rf"(?(outer)\]{_ANCHOR}|(?:{_ANCHOR})?)"
 )
 _BRACKET_RANGE = re.compile(r"\[(\d{1,4})\][-‐‑–—]\[(\d{1,4})\]")
@@ -249,7 +249,7 @@ class _MarkFinder:
 
     def bracket(self, match: re.Match[str]) -> Targets:
         body, start = match["body"], match.start()
-        if body[0] == "^" and not body.strip("^").isdigit() and "," not in body:
+        if body[0] == "^" and "," not in body:
             target = self._references.find(note_key(body), start)
             return (target,) if " " not in body or target is not None else ()
         written = _NUMBERS.fullmatch(body)
@@ -266,10 +266,8 @@ class _MarkFinder:
     def _keys(self, body: str, at: int) -> Targets:
         """Return the entries of keys such as ``S1, S2``, and of names of documents; empty if there is none."""
         keys = [each.strip() for each in re.split("[,;，；、]", body) if not _PAGE.fullmatch(each.strip())]
-        targets = tuple(self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
-        if any(map(_DOCUMENT_KEY.fullmatch, keys)):  # other parts name a place in the document
-            return tuple(each for each in targets if each is not None)
-        return _if_any(targets)
+        targets = (self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
+        return tuple(each for each in targets if each is not None)  # other parts name a place in the document
 
     def _document(self, name: str, at: int) -> Entry | None:
         document = _DOCUMENT_KEY.fullmatch(name)
@@ -283,13 +281,12 @@ class _MarkFinder:
         """Return whether numbers in brackets are a citation and not an index, an interval or a year."""
         text, (start, end) = self._text, match.span()
         before = text[max(0, start - 40) : start]
-        if match["opener"] == "[":
-            if _INDEXED_NAME.search(before) or (
-                before[-1:].isalnum() and before[-1:].isascii() and _INDEXED.match(text, end)
-            ):
-                return False
-            if len(numbers) == 2 and (0 in numbers or _INTERVAL_BEFORE.search(before)):
-                return False
+        if _INDEXED_NAME.search(before) or (
+            before[-1:].isalnum() and before[-1:].isascii() and _INDEXED.match(text, end)
+        ):
+            return False
+        if len(numbers) == 2 and (0 in numbers or _INTERVAL_BEFORE.search(before)):
+            return False
         likely = all(0 < number < 1_000 for number in numbers) and list(numbers) == sorted(set(numbers))
         return any(targets) or likely
 

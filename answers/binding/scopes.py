@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from answers.binding.layout import SOURCE_LABEL, Block, Line, LineKind, is_delimiter
+from answers.binding.layout import SOURCE_LABEL, Line, LineKind, is_delimiter
 from answers.binding.marks import LINK, MARKS, NUMBER, URL
 from answers.binding.references import FoundMark
 from answers.binding.sentences import Span
@@ -93,7 +93,7 @@ class Scopes:
         self._levels: list[int] = []
         self._has_closed = False
 
-    def read(self, block: Block, spans: Sequence[Span], marks: Sequence[int]) -> None:
+    def read(self, block: Line, spans: Sequence[Span], marks: Sequence[int]) -> None:
         """Read a block with its sentences and the indices of its marks."""
         if block.kind is LineKind.HEADING:
             if _SOURCE_LINE.fullmatch(self._text, block.start, block.end):
@@ -130,7 +130,7 @@ class Scopes:
         self._add(block, frame, own, free, marks)
 
     def _add(
-        self, block: Block, frame: _Frame, own: list[Statement], free: list[Statement], marks: Sequence[int]
+        self, block: Line, frame: _Frame, own: list[Statement], free: list[Statement], marks: Sequence[int]
     ) -> None:
         """Record the statements of a block for the sources that follow."""
         found = sorted(own + free, key=lambda each: each.span)
@@ -157,7 +157,7 @@ class Scopes:
             frame.open += free
             frame.last = found[-1:]
 
-    def read_list(self, title: Block | Line, marks: Sequence[int], *, is_only: bool) -> None:
+    def read_list(self, title: Line, marks: Sequence[int], *, is_only: bool) -> None:
         """Read a list of sources that no mark refers to.
 
         ``is_only``: no other part of the report has such a list, and the report ends with it.
@@ -179,7 +179,7 @@ class Scopes:
         self._close(1)
         self._support(self._frames[0].sources, self._frames[0].open)
 
-    def _place(self, block: Block | Line) -> _Frame:
+    def _place(self, block: Line) -> _Frame:
         """Close the lists and items that do not contain a block, and return the frame that does."""
         while (top := self._frames[-1]).level < 0:
             is_next = top.level == _LIST and block.kind is LineKind.ITEM and block.indent > top.indent - 2
@@ -212,7 +212,7 @@ class Scopes:
             parent.open += rest
             parent.last = frame.last or parent.last
 
-    def _bind(self, marks: Sequence[int], block: Block | Line | None = None) -> None:
+    def _bind(self, marks: Sequence[int], block: Line | None = None) -> None:
         """Bind sources that have no statement of their own."""
         frame = holder = self._frames[-1]
         if frame.level == _LIST and self._frames[-2].level == _ITEM:
@@ -247,7 +247,7 @@ class Scopes:
             self.of_mark[mark] += [each for each in statements if each not in self.of_mark[mark]]
         return bool(marks)
 
-    def _is_source(self, block: Block, *, has_marks: bool) -> bool:
+    def _is_source(self, block: Line, *, has_marks: bool) -> bool:
         """Return whether a block names sources, and has no statement of its own."""
         span = (block.start, block.end)
         text = self._text[slice(*span)]
@@ -261,7 +261,7 @@ class Scopes:
         is_nested = block.kind is LineKind.TEXT or self._frames[-2].level == _ITEM
         return self._is_empty(span) and not set(text).isdisjoint(LINK + URL) and (is_nested or text[0] != LINK)
 
-    def _is_only_marks(self, block: Block, span: Span) -> bool:
+    def _is_only_marks(self, block: Line, span: Span) -> bool:
         """Return whether a sentence has only marks. An item of a list that is a link is a statement."""
         is_link = block.kind is LineKind.ITEM and span[0] == block.start and self._text[span[0]] != NUMBER
         return block.kind in {LineKind.TEXT, LineKind.ITEM} and (

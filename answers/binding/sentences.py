@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from answers.binding.layout import Block, LineKind
+from answers.binding.layout import Line, LineKind
 from answers.binding.marks import MARKS, NUMBER
 from answers.citations import HTML_TAG
 
@@ -88,7 +88,7 @@ _LINE_IS_COMPLETE = (
 )
 
 
-def sentences(text: str, block: Block) -> Iterator[Span]:
+def sentences(text: str, block: Line) -> Iterator[Span]:
     """Yield the span of each sentence, heading or table row of a block with its marks, in text order."""
     start = block.start
     for match in () if block.kind in {LineKind.TABLE, LineKind.HEADING} else _END.finditer(text, start, block.end):

@@ -169,11 +169,9 @@ def _print_binding(name: str, binding: Binding) -> None:
     if unbound:
         print_line("Marks without a source:")
         for mark in unbound:
-            written, statement = (
-                binding.text[mark.start : mark.end],
-                binding.text[mark.statement_start : mark.statement_end],
-            )
-            print_line(f"  line {_line(binding, mark.start)}: {shorten(written, 100)}  {shorten(statement, 100)}")
+            written = shorten(binding.text[mark.start : mark.end], 100)
+            statement = shorten(binding.text[mark.statement_start : mark.statement_end], 100)
+            print_line(f"  line {_line(binding, mark.start)}: {written}  {statement}")
     if unused:
         print_line("Sources not bound to a statement:")
         for source in unused:
