@@ -111,7 +111,7 @@ _PREFIX = (
     r"(?:(?:re)?sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|cite|cit|citations?|web ?pages?|web|docs?|see"
     r"|来源|引用|参考|参考文献|文献|出典|资料|資料|注)"
 )
-_SEPARATOR = r"(?:\s{0,3}(?:[-‐‑–—−~～,;，、；&]|和|与|及|と)\s{0,3}|\s{1,3}(?:and|und|et|y|e|и)\s{1,3})"
+_SEPARATOR = r"(?:\s{0,3}(?:[-‐‑–—−~～,;，、；،؛&]|和|与|及|と)\s{0,3}|\s{1,3}(?:and|und|et|y|e|и)\s{1,3})"
 _NUMBERS = re.compile(
     rf"\s{{0,3}}(?:{_PREFIX}[\s:：#_.]{{0,3}})?(?P<numbers>\^?\d{{1,4}}\^?(?:{_SEPARATOR}(?:{_PREFIX}[\s:#_]{{0,3}})?\^?\d{{1,4}}\^?)*)"
     r"(?P<rest>(?::\d{1,4})?†.*|[,:;]?\s{1,3}(?:pp?|pages?|sections?|sec|chapters?|ch|tables?|figs?|figures?|lines?|paras?|§)\b.*)?\s{0,3}",
@@ -265,7 +265,7 @@ class _MarkFinder:
 
     def _keys(self, body: str, at: int) -> Targets:
         """Return the entries of keys such as ``S1, S2``, and of names of documents; empty if there is none."""
-        keys = [each.strip() for each in re.split("[,;，；、]", body) if not _PAGE.fullmatch(each.strip())]
+        keys = [each.strip() for each in re.split("[,;，；、،؛]", body) if not _PAGE.fullmatch(each.strip())]
         targets = (self._references.find(label_key(key), 0) or self._document(key, at) for key in keys)
         return tuple(each for each in targets if each is not None)  # other parts name a place in the document
 

@@ -310,6 +310,14 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[3]", C, "J. Roe agrees [3]."),
         ],
     ),
+    "Arabic": (
+        f"بلغ 330 مترا [1]. افتتح في 1889 [2، 3].\n\nالمراجع:\n[1] {A}\n[2] {B}\n[3] {C}\n",
+        [
+            ("[1]", A, "بلغ 330 مترا [1]."),
+            ("[2، 3]", B, "افتتح في 1889 [2، 3]."),
+            ("[2، 3]", C, "افتتح في 1889 [2، 3]."),
+        ],
+    ),
     "lists of autolinks": (f"Iron is hard [2].\n\n## Sources\n\n<{A}>\n\n<{B}>\n", [("[2]", B, "Iron is hard [2].")]),
     "links in nested items": (
         f"- Iron is hard.\n  - [a]({A})\n- Gold\n  - It is soft.\n  - Sources:\n    - {B}\n- Tin is light ([c]({C})).\n",
