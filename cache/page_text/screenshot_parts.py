@@ -173,7 +173,7 @@ class _Section:
             return None
         if width <= max_width * WIDTH_TOLERANCE:
             return cls(data, width, height)
-        return cls(data, max_width, max(1, round(height * max_width / width)))
+        return cls(data, max_width, max(1, round(height * (max_width / width))))
 
     def decoded(self, max_height: int) -> Image.Image:
         """Return the image in its shown size: at least the part above ``max_height``.
