@@ -400,21 +400,8 @@ def _sources(binding: Binding, opened: Mapping[int, ReportSource]) -> Iterator[R
 
 
 def _captured_page(capture: Capture) -> CapturedPage:
-    entry = page_json(capture)
-    return CapturedPage(
-        page_id=capture.id,
-        url=capture.url,
-        final_url=capture.final_url,
-        title=capture.title,
-        kind=capture.kind.value,
-        outcome=capture.outcome.value,
-        http_status=capture.http_status,
-        detail=capture.detail,
-        captured_at=capture.captured_at,
-        sha256=entry["sha256"],
-        bodies=entry["bodies"],
-        source=capture.source.value,
-    )
+    fields = {name: value for name, value in page_json(capture).items() if name in CapturedPage.model_fields}
+    return CapturedPage(**fields, title=capture.title)
 
 
 def _warnings(
