@@ -66,6 +66,12 @@ async def test_file_needs_no_network_and_the_dashboard_links_captures():
     assert {"/", "/tasks", "/checks"} <= {link.attributes["href"] for link in page.css(".top nav a")}
 
 
+async def test_report_that_says_nothing_has_no_panels_and_no_table_of_sources():
+    page = await shown(statements=[], sources=[])
+    assert page.css_first(".report") is not None
+    assert [page.css_first(selector) for selector in (".sources-table", ".keys")] == [None, None]
+
+
 async def test_hostile_texts_stay_texts():
     document, evidence = checked_report()
     source = document.sources[0].model_copy(update={"title": "<script>x()</script>", "url": "javascript:x()"})
