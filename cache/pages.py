@@ -240,7 +240,7 @@ def _utf8(text: str) -> bytes:
 
 _log = structlog.get_logger(__name__)
 
-FAILURE_TTL_S = 60.0
+FAILURE_TTL = timedelta(seconds=60)
 EVIDENCE_CACHE_BYTES = 8 * 1024 * 1024
 _KEPT_LOOKUPS = 4096
 
@@ -286,7 +286,7 @@ class PageCache:
         *,
         clock: Callable[[], datetime] = utc_now,
         new_id: Callable[[], str] = new_page_id,
-        failure_ttl_s: float = FAILURE_TTL_S,
+        keeps_failures: bool = False,
         max_age_s: float | None = None,
         locks: CaptureLocks | None = None,
         archive: Archive | None = None,
@@ -301,7 +301,8 @@ class PageCache:
             index: Index of the captures.
             clock: Returns the current time.
             new_id: Returns a new capture id.
-            failure_ttl_s: Time in seconds for which a failed attempt is reused, unless it is older than this instance.
+            keeps_failures: Whether failed attempts of any age are reused. By default, they are reused for
+                ``FAILURE_TTL``, and only by the instance that existed then.
             max_age_s: Maximum age of reused evidence in seconds (None: unlimited).
             locks: Capture locks, shared by all processes that use the index.
             archive: Searched if a page cannot be captured and has no stored evidence.
@@ -319,7 +320,7 @@ class PageCache:
         self.slow_hosts = slow_hosts or SlowHosts()
         """Hosts that timed out in captures of this instance."""
         self._askers = Askers()
-        self._failure_ttl = timedelta(seconds=failure_ttl_s)
+        self._keeps_failures = keeps_failures
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
         self._lookups: SingleFlight[tuple[str, bool, str | None], Capture] = SingleFlight()
         self._captures: SingleFlight[tuple[str, str | None], Capture] = SingleFlight()
@@ -576,7 +577,7 @@ class PageCache:
         if known.is_evidence:
             return self._max_age is None or age <= self._max_age
         # A run after a failed one opens the pages again: a person has repaired something in between.
-        return known.captured_at >= self._opened_at and age <= self._failure_ttl
+        return self._keeps_failures or (known.captured_at >= self._opened_at and age <= FAILURE_TTL)
 
     async def _capture(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
         try:

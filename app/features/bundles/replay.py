@@ -14,7 +14,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -238,7 +238,6 @@ def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
             return LLMUnavailable(message, usage=usage)
 
 
-_NEVER_EXPIRES_S = timedelta(days=36_500).total_seconds()
 _NO_KEY = SecretStr("none")
 
 
@@ -417,7 +416,7 @@ class _Replay:
             settings=self._settings.model_copy(update={"forbidden_sources": _forbidden_sources(recorded)}),
             limits=limits,
             catalogue=self._catalogues[entry.task_id, str(script_sha256_of(recorded))],
-            pages=PageCache(offline, self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
+            pages=PageCache(offline, self._blobs, index, keeps_failures=True),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),

@@ -79,7 +79,7 @@ async def test_failed_capture_is_never_evidence(outcome: CaptureOutcome) -> None
 async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.TIMEOUT if nth == 0 else CaptureOutcome.OK)
-    pages = _pages(capturer, clock, failure_ttl_s=60)
+    pages = _pages(capturer, clock)
     assert not (await pages.get(URL)).is_evidence
     clock.advance(59)
     assert not (await pages.get(URL)).is_evidence

@@ -157,9 +157,7 @@ async def test_other_copy_shows_how_far_the_page_and_the_supplied_text_agree():
 
 async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():
     capturer, now = RecordedCapturer(), datetime.now(UTC)
-    cache = PageCache(
-        capturer, BlobStore.open("memory://"), MemoryIndex(), clock=lambda: now, max_age_s=60.0, failure_ttl_s=60.0
-    )
+    cache = PageCache(capturer, BlobStore.open("memory://"), MemoryIndex(), clock=lambda: now, max_age_s=60.0)
     await AnswerPages(cache).capture_all([FRANCE, GONE], lambda done: None)
     capturer.captured.clear()
     now += timedelta(days=30)
