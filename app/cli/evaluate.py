@@ -54,6 +54,7 @@ from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import CacheError
 from judges.agent_figures import scorecard_row
+from judges.errors import installed
 from judges.gc_tuning import freeze_loaded_objects
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.providers import LEXICAL, parse_judge
@@ -370,10 +371,9 @@ def _print_comparisons(evaluated: Mapping[str, Sequence[AnswerEvaluation]], out:
     sides = [
         ComparisonSide(name=agent, outcomes=[one.outcome for one in answers]) for agent, answers in evaluated.items()
     ]
-    with suppress(ModuleNotFoundError):  # the command below says which extra is missing
-        document = comparison_json(sides[0], sides[1:])
-        for comparison in document["comparisons"]:
-            print_comparison(document["a"], comparison, corrected=len(sides) > 2, with_tasks=False)
+    document = comparison_json(sides[0], sides[1:], is_tested=installed("statistics"))
+    for comparison in document["comparisons"]:
+        print_comparison(document["a"], comparison, corrected=len(sides) > 2, with_tasks=False)
     print_line(f"by task: assay results compare {' '.join(str(out / agent) for agent in evaluated)}")
 
 

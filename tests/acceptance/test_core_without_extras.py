@@ -81,6 +81,8 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     for agent in ("me", "you"):
         evaluated = run(python, home, "evaluate", "--agent", agent, "--json")
         assert evaluated.returncode == 0, evaluated.stderr
+    both = run(python, home, "evaluate", "--agent", "me", "--agent", "you")
+    assert "you is worse on the only task. For a significance test, install the extra 'statistics'" in both.stdout
     summary = run(python, home, "results", "summary", "--agent", "me", "--results", "eval_results", "--json")
     assert summary.returncode == 0, summary.stderr
     document = json.loads(summary.stdout)

@@ -15,11 +15,13 @@ from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
 from app.console.tables import PlainTable, bounds_text, interval_text, plain_table, range_line
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json, direction
+from judges.errors import advice
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",
     "b_lower": "{b} is lower than {a}",
+    "not_tested": f"{{b}} is {{direction}}. For a significance test, {advice('statistics')}",
     "not_told_apart": "no significant difference between {b} and {a} on these tasks",
     **dict.fromkeys(
         ("too_few_tasks", "nothing_to_compare"),

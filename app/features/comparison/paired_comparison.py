@@ -43,11 +43,17 @@ class ComparisonSide:
     judged: Sequence[ComparableResult] = ()
 
 
-def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
-    """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
+def comparison_json(
+    first: ComparisonSide, others: Sequence[ComparisonSide], *, is_tested: bool = True
+) -> dict[str, Any]:
+    """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons.
+
+    ``is_tested`` adds the tests and intervals, which need the extra ``statistics``.
+    """
     before, afters = _by_task(first), [_by_task(other) for other in others]
     figures = {
-        name: [_FigureComparison(before, after, figure_of) for after in afters] for name, figure_of in _FIGURES.items()
+        name: [_FigureComparison(before, after, figure_of, is_tested=is_tested) for after in afters]
+        for name, figure_of in _FIGURES.items()
     }
     corrected = {name: holm([each.p for each in compared]) for name, compared in figures.items()}
     return {
@@ -117,7 +123,10 @@ class _TaskFigure:
 class _FigureComparison:
     """One figure over the shared tasks of both sides."""
 
-    def __init__(self, before: _Scores, after: _Scores, figure_of: Callable[[Score], Score]) -> None:
+    def __init__(
+        self, before: _Scores, after: _Scores, figure_of: Callable[[Score], Score], *, is_tested: bool
+    ) -> None:
+        self._is_tested = is_tested
         self.tasks = [
             _TaskFigure(
                 task_id=task,
@@ -130,7 +139,7 @@ class _FigureComparison:
         self._lows = [difference.low for difference in differences]
         self._highs = [difference.high for difference in differences]
         self.certain_differences = [difference.value for difference in differences if difference.value is not None]
-        self.paired: Paired | None = paired(self.certain_differences)
+        self.paired: Paired | None = paired(self.certain_differences) if is_tested else None
 
     @property
     def p(self) -> float:
@@ -148,7 +157,9 @@ class _FigureComparison:
             "high": fmean(self._highs) if self._highs else None,
             "student_t": None if paired_test is None else interval_json(paired_test.student),
             "bootstrap": None if paired_test is None else interval_json(paired_test.bootstrap),
-            "whatever_is_open": interval_json(interval_over_bounds(self._lows, self._highs)),
+            "whatever_is_open": interval_json(
+                interval_over_bounds(self._lows, self._highs) if self._is_tested else None
+            ),
             "sign_flip": None if paired_test is None else _test_json(paired_test, p_holm),
             "smallest_detectable_difference": None if paired_test is None else paired_test.detectable,
             "verdict": self._verdict(p_holm),
@@ -174,7 +185,7 @@ class _FigureComparison:
 
     def _verdict(self, p_holm: float) -> str:
         if self.paired is None:
-            return "nothing_to_compare"
+            return "nothing_to_compare" if self._is_tested else "not_tested"
         if p_holm < 1 - LEVEL:
             return "b_higher" if self.paired.difference > 0 else "b_lower"
         return "too_few_tasks" if len(self.certain_differences) < MIN_TASKS_FOR_TEST else "not_told_apart"
