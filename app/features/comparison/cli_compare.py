@@ -15,7 +15,7 @@ from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
 from app.console.tables import PlainTable, bounds_text, interval_text, plain_table, range_line
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json, direction
-from judges.errors import advice
+from judges.errors import advice, installed
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 _VERDICTS = {
@@ -39,7 +39,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare agents, runs or results task by task. Differences are B - A."""
-    document = compare_sides(url, first, others, mix_judges=mix_judges)
+    document = compare_sides(url, first, others, mix_judges=mix_judges, needs_tests=False)
     if as_json:
         print_json(document)
         return
@@ -104,10 +104,13 @@ def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> 
     return lines
 
 
-def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bool) -> Mapping[str, Any]:
+def compare_sides(
+    url: str, first: str, others: Sequence[str], *, mix_judges: bool, needs_tests: bool = True
+) -> Mapping[str, Any]:
     """Compare ``first`` with each of ``others``: names on the server, or result folders.
 
-    Names of agents, runs and results never contain a slash.
+    Names of agents, runs and results never contain a slash. Unless ``needs_tests``, folders can be compared without
+    the extra ``statistics``.
 
     Raises:
         WrongUsage: the names mix folders with others, one has no judged answer, or the sides have several judges and
@@ -123,7 +126,7 @@ def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bo
         )
     if all(folders):
         before, *after = (ComparisonSide(name=name, outcomes=outcomes_in_folder(Path(name))) for name in names)
-        document: Mapping[str, Any] = comparison_json(before, after)
+        document: Mapping[str, Any] = comparison_json(before, after, is_tested=needs_tests or installed("statistics"))
     else:
         with connect(url) as client:
             document = client.compare(first, others, mix_judges=True)
