@@ -8,7 +8,7 @@ import webbrowser
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
@@ -27,8 +27,6 @@ from app.settings import Settings
 from judges.result import SUPERSEDED, AnswerFolder
 from mind2web2.report import write_report
 
-_BUNDLE_EXTENSION: Final = ".zip"
-
 
 def view(
     path: Annotated[
@@ -39,7 +37,7 @@ def view(
         ),
     ] = Path("eval_results"),
 ) -> None:
-    """Open results, a bundle or a check in the browser. Pages that they show come from the data folder."""
+    """Open results, a bundle or a check in the browser. A bundle contains its pages; others are in the data folder."""
     if not path.exists():
         raise WrongUsage(f"{path}: no such file or folder")
     for page in _pages(path):
@@ -53,7 +51,7 @@ def _pages(path: Path) -> list[Path]:
     kind = path.suffix.lower() if path.is_file() else ""
     if kind in (".html", ".htm"):
         return [path]
-    if kind == _BUNDLE_EXTENSION:
+    if kind == ".zip":
         with open_bundle(path) as bundle:
             return [_bundle_report(path, bundle)]
     settings = judging_settings()
