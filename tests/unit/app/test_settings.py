@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import InvalidSettings
-from app.settings import check_bind, load_settings
+from app.settings import check_bind, load_settings, unknown_variables
 from cache.urls import is_loopback
 from tests.fakes.settings import settings_for_tests
 
@@ -86,6 +86,15 @@ def test_reply_cache_is_shared_if_there_are_several_machines(
         data_dir=tmp_path, database_url=database, blobs=blobs.format(data=tmp_path), reply_cache_bytes=room
     )
     assert settings.shared_reply_cache_bytes == shared
+
+
+def test_misspelt_variable_is_named_with_a_suggestion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("ASSAY_MODLE", "lexical")
+    (tmp_path / ".env").write_text("ASSAY_JUGDES=judges\nOTHER=1\n")
+    messages = unknown_variables()
+    assert "ASSAY_MODLE is not a setting. Did you mean ASSAY_MODEL?" in messages
+    assert "ASSAY_JUGDES is not a setting. Did you mean ASSAY_JUDGES?" in messages
+    assert not any("OTHER" in message for message in messages)
 
 
 def test_secrets_are_hidden_when_settings_are_printed():
