@@ -23,7 +23,7 @@ class TrendPoint:
     value: float
 
 
-def interval_bar(score: Mapping[str, float], interval: Mapping[str, float] | None = None, *, label: str = "") -> Markup:
+def interval_bar(score: Mapping[str, Any], interval: Mapping[str, Any] | None = None, *, label: str = "") -> Markup:
     """Draw a score on a scale from 0 to 1: a mark, and behind it the 95 % ``interval`` if there is one.
 
     An open score without an interval is drawn as the range of its bounds.
